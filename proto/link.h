@@ -1,0 +1,154 @@
+/* link.h - the authenticated link, server and client side */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef HK_LINK_H
+#define HK_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "proto/conf.h"
+#include "proto/error.h"
+#include "proto/limits.h"
+#include "proto/message.h"
+
+/* ---- server: one thread owns it; only the small MUNGE pool is its own.  */
+
+struct hk_link_server;
+
+/* A peer as the server knows it, bound to a CURVE key by a HELLO that MUNGE
+ * vouched for.  Valid until the GONE of its session was read.  `id` is unique
+ * over the life of the server and never used again.
+ */
+struct hk_peer {
+    uint64_t id;
+    enum hk_role role;
+    uid_t uid;
+    char host[HK_HOST_NAME_BYTES];       /* nodes; "" for clients */
+    char short_host[HK_HOST_NAME_BYTES];
+    char boot_id[HK_ID_BYTES];
+    char address[64];                    /* for logs and alarms */
+    char session[HK_ID_BYTES];
+    void *data;                          /* the caller's */
+};
+
+enum hk_link_event {
+    /* A HELLO that was vouched for.  The caller decides: hk_link_welcome or
+     * hk_link_refuse, before the next call of hk_link_server_next or later.
+     */
+    HK_LINK_HELLO,
+    HK_LINK_MESSAGE, /* of a bound, welcomed peer, role and session checked */
+    HK_LINK_GONE,    /* the session was replaced by a newer HELLO with the same
+                        key, or silent for long (clients: 3 heartbeats or
+                        5 min without a message; nodes: never by itself) */
+};
+
+struct hk_link_conf {
+    const char *bind;             /* "*" or an address */
+    uint16_t node_port, client_port, key_port;
+    const char *state_dir;        /* the key pair: server.key, mode 0600 */
+    const char *munge_socket;     /* NULL: libmunge's */
+    uint32_t node_connections, client_connections;
+    bool guest_access;
+    uid_t own_uid;
+    const uid_t *admin_uids; int admin_uids_count;
+    uid_t manager_uid;
+    const char *instance;         /* HK_ID */
+    uint64_t start;
+    int64_t heartbeat_ms, reconcile_ms;
+    bool client_only;             /* tests */
+};
+
+/* Strings and arrays are copied.  Binds all ports; makes the key pair when
+ * there is none (temporary file, fsync, rename, 0600).  NULL with errno and
+ * which address or path.
+ */
+struct hk_link_server *hk_link_server_create (const struct hk_link_conf *conf,
+                                              struct hk_error *err);
+void hk_link_server_destroy (struct hk_link_server *link);
+int hk_link_server_reload (struct hk_link_server *link,
+                           const struct hk_link_conf *conf);
+
+/* Wait until something can be read from the link or from `fd` (-1: none), at
+ * most timeout_ms (-1: no limit is not allowed).  1 ready, 0 timeout, -1 errno.
+ */
+int hk_link_server_wait (struct hk_link_server *link, int fd, int timeout_ms);
+
+/* Next event without blocking: 1 and *peer, *msg (MESSAGE only; caller ends it
+ * with hk_msg_fini), or 0 when there is none now.  HELLOs of one host come in
+ * order of arrival, not of decoding.  Bad, unbound, foreign-session, over-limit
+ * and not-allowed messages are answered (rehello, error denied), counted,
+ * logged throttled and never seen here.  now_ms: CLOCK_BOOTTIME.
+ */
+int hk_link_server_next (struct hk_link_server *link, int64_t now_ms,
+                         enum hk_link_event *event, struct hk_peer **peer,
+                         struct hk_msg *msg);
+
+/* Answer a HELLO.  After welcome messages can be sent to the peer.  `commit`
+ * is the store's number, told to nodes.
+ */
+void hk_link_welcome (struct hk_link_server *link, struct hk_peer *peer,
+                      uint64_t commit);
+void hk_link_refuse (struct hk_link_server *link, struct hk_peer *peer,
+                     const char *code, const char *text);
+/* End a session: later messages of it are dropped and answered by rehello. */
+void hk_link_close (struct hk_link_server *link, struct hk_peer *peer);
+
+/* Send; fills seq, session, start.  A peer that is gone or whose queue is full
+ * is no error that a caller can act on (the next meeting repairs it): counted.
+ */
+void hk_link_send (struct hk_link_server *link, struct hk_peer *peer,
+                   struct hk_msg *msg);
+
+struct hk_link_stats {
+    uint64_t connections_node, connections_client, sessions;
+    uint64_t received, sent, dropped_bad, dropped_denied, dropped_full,
+        rehellos, hellos, hellos_failed;
+};
+void hk_link_server_stats (const struct hk_link_server *link,
+                           struct hk_link_stats *stats);
+
+/* ---- client: hkd, hkctl, the swarm.  Asks for the key when it has none or a
+ * handshake fails, connects, says HELLO anew after each handshake (never
+ * queued or resent), answers rehello with it, connects again with back-off.
+ */
+
+struct hk_link_client;
+
+struct hk_client_conf {
+    const struct hk_hostlist *head; /* endpoints tried in order */
+    uint16_t port;                  /* node_port or client_port */
+    uint16_t key_port;
+    const char *munge_socket;
+    uid_t server_uid;
+    const char *role;               /* "node", "owner", "guest", "manager" */
+    const char *host, *short_host, *boot_id; /* "" for clients */
+    int64_t heartbeat_ms;           /* 0: as welcome says */
+    int jitter_ms;                  /* first connect is spread over this */
+    void *zmq_context;              /* NULL: its own (the swarm shares one) */
+};
+
+enum hk_client_event {
+    HK_CLIENT_UP,      /* welcome was heard; *msg is it */
+    HK_CLIENT_MESSAGE, /* *msg; of this session */
+    HK_CLIENT_DOWN,    /* session lost; err says why, also before any UP:
+                          no key, refused, version, skew ... */
+};
+
+struct hk_link_client *hk_link_client_create (const struct hk_client_conf *conf,
+                                              struct hk_error *err);
+void hk_link_client_destroy (struct hk_link_client *client);
+/* Readable when _next should be called; also call it at its deadline. */
+int hk_link_client_fd (struct hk_link_client *client);
+int64_t hk_link_client_deadline (const struct hk_link_client *client);
+/* As hk_link_server_next.  MUNGE is asked in a thread of its own. */
+int hk_link_client_next (struct hk_link_client *client, int64_t now_ms,
+                         enum hk_client_event *event, struct hk_msg *msg,
+                         struct hk_error *err);
+/* Fills seq (returned in *seq if not NULL) and session.  -1 with ENOTCONN
+ * before UP, EAGAIN when the queue is full.
+ */
+int hk_link_client_send (struct hk_link_client *client, struct hk_msg *msg,
+                         uint64_t *seq);
+bool hk_link_client_is_up (const struct hk_link_client *client);
+
+#endif
