@@ -12,10 +12,11 @@
 enum { HK_DURATION_TEXT_BYTES = 32 };
 
 /* Milliseconds, at most 100 years or HK_DURATION_INF; a number without a unit
- * is seconds.  -1 with EINVAL (not a duration, negative, NaN) or ERANGE.
+ * is seconds; what is above 0 never becomes 0.  -1 with EINVAL (not a
+ * duration, negative, NaN) or ERANGE.
  */
 int hk_duration_decode (const char *text, int64_t *ms, struct hk_error *err);
-/* Shortest exact RFC 23 text ("1.5h", "50ms"); buf of HK_DURATION_TEXT_BYTES. */
+/* Shortest exact RFC 23 text ("90m", "0.5s"); buf of HK_DURATION_TEXT_BYTES. */
 char *hk_duration_encode (int64_t ms, char *buf);
 /* For a person, two units at most: "3d 4h", "12m 5s", "0.4s". */
 char *hk_duration_pretty (int64_t ms, char *buf);

@@ -13,15 +13,20 @@ struct hk_hostlist;
 struct hk_hostlist *hk_hostlist_create (void);
 void hk_hostlist_destroy (struct hk_hostlist *hosts); /* NULL is fine */
 
-/* "elcap[1-3,0007-0012],login": zero padding and order kept.  NULL with
+/* "elcap[1-3,0007-0012],login": zero padding and order kept; leading zeros of
+ * the first number in brackets hold for all of them (RFC 29).  NULL with
  * EINVAL (says at which character) or ERANGE.
  */
 struct hk_hostlist *hk_hostlist_decode (const char *text, struct hk_error *err);
-/* Folded where names that follow each other count up by one with the same
- * padding; decode (encode (x)) == x.  The caller frees the result.
+/* Folded where names that follow each other differ in their number alone and
+ * share its padding; decode (encode (x)) == x, unless a name has brackets.
+ * The caller frees the result.
  */
 char *hk_hostlist_encode (const struct hk_hostlist *hosts);
 
+/* Copies name.  -1 with EINVAL (empty, too long, a blank or comma in it; "[::1]"
+ * is fine) or ERANGE (HK_HOSTLIST_LIMIT names).
+ */
 int hk_hostlist_append (struct hk_hostlist *hosts, const char *name);
 size_t hk_hostlist_count (const struct hk_hostlist *hosts);
 /* Borrowed until the list changes; NULL past the end. */
