@@ -259,9 +259,12 @@ install: all
 	  $(DESTDIR)$(PREFIX)/lib/flux/job-manager/plugins $(plugin)
 	install -D -m 644 -t $(DESTDIR)$(unit_dir) \
 	  $(wildcard systemd/*.service systemd/*.slice)
-	sed -i 's,/usr/sbin/,$(PREFIX)/sbin/,' $(DESTDIR)$(unit_dir)/flux-hk*.service
+	sed -i 's,/usr/sbin/,$(PREFIX)/sbin/,' \
+	  $(DESTDIR)$(unit_dir)/flux-hk*.service
 	install -D -m 644 systemd/tmpfiles.conf \
 	  $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/flux-hk.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/firewalld/services \
+	  systemd/flux-hk.xml
 	@test ! -e systemd/hk.conf || \
 	  install -D -m 644 -t $(DESTDIR)$(doc_dir) systemd/hk.conf
 	@for m in $(man_pages); do \
