@@ -144,6 +144,12 @@ const char *hk_hostlist_nth (const struct hk_hostlist *hosts, size_t n)
     return n < hosts->count ? hosts->names[n] : NULL;
 }
 
+char *hk_hostlist_encode (const struct hk_hostlist *hosts)
+{
+    return hk_hostlist_encode_names ((const char *const *)hosts->names,
+                                     hosts->count);
+}
+
 long hk_hostlist_find (const struct hk_hostlist *hosts, const char *name)
 {
     if (hosts->count == 0)

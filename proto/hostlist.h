@@ -23,6 +23,10 @@ struct hk_hostlist *hk_hostlist_decode (const char *text, struct hk_error *err);
  * The caller frees the result.
  */
 char *hk_hostlist_encode (const struct hk_hostlist *hosts);
+/* The same for names that are in no list; each must be below
+ * HK_HOST_NAME_BYTES.
+ */
+char *hk_hostlist_encode_names (const char *const *names, size_t count);
 
 /* Copies name.  -1 with EINVAL (empty, too long, a blank or comma in it; "[::1]"
  * is fine) or ERANGE (HK_HOSTLIST_LIMIT names).

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/hostlist.h"
 #include "proto/hostlist_name.h"
 #include "proto/limits.h"
+#include "proto/text.h"
 
 static bool is_digit (char c)
 {
@@ -264,43 +264,6 @@ struct hk_hostlist *hk_hostlist_decode (const char *text, struct hk_error *err)
 
 /* ---- encode ---- */
 
-struct writer {
-    char *text;
-    size_t len;
-    size_t size;
-};
-
-static int put (struct writer *w, const char *text, size_t len)
-{
-    if (w->size - w->len <= len) {
-        size_t size = w->size ? w->size * 2 : 128;
-        char *p;
-
-        while (size - w->len <= len)
-            size *= 2;
-        p = realloc (w->text, size);
-        if (!p)
-            return -1;
-        w->text = p;
-        w->size = size;
-    }
-    memcpy (w->text + w->len, text, len);
-    w->len += len;
-    w->text[w->len] = '\0';
-    return 0;
-}
-
-static int put_number (struct writer *w,
-                       const char *before,
-                       uint64_t n,
-                       int width)
-{
-    char buf[HK_HOSTLIST_DIGITS_LIMIT + 8];
-    int len = snprintf (buf, sizeof (buf), "%s%0*" PRIu64, before, width, n);
-
-    return put (w, buf, (size_t)len);
-}
-
 /* May b stand in the brackets that a began? Only if the width of a gives back
  * b as it was written.
  */
@@ -314,67 +277,54 @@ static bool fits (const struct hk_hostlist_name *a,
 }
 
 /* Write the names from i on that share one expression; returns the index of
- * the first that does not, or 0 when memory is gone.
+ * the first that does not.
  */
-static size_t put_expression (struct writer *w,
-                              const struct hk_hostlist *hosts,
+static size_t put_expression (struct hk_text *text,
+                              const char *const *names,
+                              size_t count,
                               size_t i)
 {
-    const char *name = hk_hostlist_nth (hosts, i);
     struct hk_hostlist_name first;
     struct hk_hostlist_name next = { 0 };
     uint64_t lo;
     uint64_t hi;
-    size_t count = hk_hostlist_count (hosts);
     size_t n = i + 1;
 
-    hk_hostlist_name_split (name, &first);
+    hk_hostlist_name_split (names[i], &first);
     if (n < count)
-        hk_hostlist_name_split (hk_hostlist_nth (hosts, n), &next);
-    if (n == count || !fits (&first, &next))
-        return put (w, name, strlen (name)) < 0 ? 0 : n;
-    if (put (w, first.prefix, first.prefix_len) < 0 || put (w, "[", 1) < 0)
-        return 0;
+        hk_hostlist_name_split (names[n], &next);
+    if (n == count || !fits (&first, &next)) {
+        hk_text_put (text, names[i]);
+        return n;
+    }
+    hk_text_put_bytes (text, first.prefix, first.prefix_len);
+    hk_text_put (text, "[");
     lo = hi = first.number;
     while (n < count && fits (&first, &next)) {
         if (next.number == hi + 1)
             hi++;
         else {
-            if (put_number (w, "", lo, first.width) < 0
-                || (hi > lo && put_number (w, "-", hi, first.width) < 0)
-                || put (w, ",", 1) < 0)
-                return 0;
+            hk_text_put_range (text, lo, hi, first.width);
             lo = hi = next.number;
         }
         if (++n < count)
-            hk_hostlist_name_split (hk_hostlist_nth (hosts, n), &next);
+            hk_hostlist_name_split (names[n], &next);
     }
-    if (put_number (w, "", lo, first.width) < 0
-        || (hi > lo && put_number (w, "-", hi, first.width) < 0)
-        || put (w, "]", 1) < 0
-        || put (w, first.suffix, strlen (first.suffix)) < 0)
-        return 0;
+    hk_text_put_range (text, lo, hi, first.width);
+    hk_text_put (text, "]");
+    hk_text_put (text, first.suffix);
     return n;
 }
 
-char *hk_hostlist_encode (const struct hk_hostlist *hosts)
+char *hk_hostlist_encode_names (const char *const *names, size_t count)
 {
-    struct writer w = { 0 };
-    size_t count = hk_hostlist_count (hosts);
+    struct hk_text text = { 0 };
     size_t i = 0;
 
-    if (put (&w, "", 0) < 0)
-        goto error;
     while (i < count) {
-        if (i > 0 && put (&w, ",", 1) < 0)
-            goto error;
-        i = put_expression (&w, hosts, i);
-        if (i == 0)
-            goto error;
+        if (i > 0)
+            hk_text_put (&text, ",");
+        i = put_expression (&text, names, count, i);
     }
-    return w.text;
-error:
-    free (w.text);
-    errno = ENOMEM;
-    return NULL;
+    return hk_text_take (&text);
 }

@@ -1,14 +1,13 @@
 /* rankset.c - a set of ranks over a CRoaring bitmap; text is an RFC 22 idset */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
-#include <inttypes.h>
 #include <roaring/roaring.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/limits.h"
 #include "proto/rankset.h"
+#include "proto/text.h"
 
 /* All ranks being below HK_RANK_LIMIT, a bitmap has at most 16 containers of
  * 8 KiB: that is the bound on what is asked of CRoaring, which ends the
@@ -173,58 +172,22 @@ struct hk_rankset *hk_rankset_decode (const char *text, struct hk_error *err)
     return set;
 }
 
-struct text_buf {
-    char *text;
-    size_t len;
-    size_t size;
-};
-
-static int put_range (struct text_buf *buf, uint32_t lo, uint32_t hi)
-{
-    char *p;
-    size_t size;
-
-    if (buf->size - buf->len < 32) { /* ",N-M" and NUL */
-        size = buf->size ? buf->size * 2 : 64;
-        p = realloc (buf->text, size);
-        if (!p)
-            return -1;
-        buf->text = p;
-        buf->size = size;
-    }
-    p = buf->text + buf->len;
-    if (buf->len > 0)
-        *p++ = ',';
-    if (hi > lo)
-        p += sprintf (p, "%" PRIu32 "-%" PRIu32, lo, hi);
-    else
-        p += sprintf (p, "%" PRIu32, lo);
-    buf->len = (size_t)(p - buf->text);
-    return 0;
-}
-
 char *hk_rankset_encode (const struct hk_rankset *set)
 {
-    struct text_buf buf = { 0 };
+    struct hk_text text = { 0 };
     roaring_uint32_iterator_t it;
-    uint32_t lo;
-    uint32_t hi;
 
     roaring_init_iterator (set->bits, &it);
-    if (!it.has_value)
-        return strdup ("");
     while (it.has_value) {
-        lo = hi = it.current_value;
+        uint32_t lo = it.current_value;
+        uint32_t hi = lo;
+
         while (roaring_advance_uint32_iterator (&it)
                && it.current_value == hi + 1)
             hi++;
-        if (put_range (&buf, lo, hi) < 0) {
-            free (buf.text);
-            errno = ENOMEM;
-            return NULL;
-        }
+        hk_text_put_range (&text, lo, hi, 1);
     }
-    return buf.text;
+    return hk_text_take (&text);
 }
 
 int hk_rankset_add (struct hk_rankset *set, uint32_t rank)
@@ -314,8 +277,16 @@ uint32_t hk_rankset_next (const struct hk_rankset *set, uint32_t after)
 
     if (after >= HK_RANK_LIMIT)
         return HK_RANK_NONE;
+    /* sets are dense, and moving an iterator is linear in a bitset */
+    if (roaring_bitmap_contains (set->bits, after + 1))
+        return after + 1;
     roaring_init_iterator (set->bits, &it);
     if (!roaring_move_uint32_iterator_equalorlarger (&it, after + 1))
         return HK_RANK_NONE;
     return it.current_value;
+}
+
+void hk_rankset_list (const struct hk_rankset *set, uint32_t *ranks)
+{
+    roaring_bitmap_to_uint32_array (set->bits, ranks);
 }

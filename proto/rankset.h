@@ -50,5 +50,9 @@ bool hk_rankset_intersects (const struct hk_rankset *a,
  *      r = hk_rankset_next (s, r)) */
 uint32_t hk_rankset_first (const struct hk_rankset *set);
 uint32_t hk_rankset_next (const struct hk_rankset *set, uint32_t after);
+/* All of them, ascending, into an array of hk_rankset_count (set): faster than
+ * the loop above where a set is large.
+ */
+void hk_rankset_list (const struct hk_rankset *set, uint32_t *ranks);
 
 #endif

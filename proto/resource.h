@@ -10,10 +10,11 @@
 
 struct hk_resource;
 
-/* At most HK_R_BYTES.  NULL with EINVAL and a text that says what is wrong:
- * not JSON (line, column), version not 1, R_lite missing or empty, a rank
- * named twice, fewer or more hosts than ranks, a host name that is none.
- * R without a nodelist is refused: we act by host.
+/* At most HK_R_BYTES.  NULL with EINVAL (ERANGE for a number over the limits,
+ * ENOMEM) and a text that says what is wrong: not JSON (line, column), version
+ * not 1, R_lite missing or empty, a rank named twice, fewer or more hosts than
+ * ranks, a host name that is none.  R without a nodelist is refused: we act by
+ * host.
  */
 struct hk_resource *hk_resource_decode (const char *text, struct hk_error *err);
 void hk_resource_destroy (struct hk_resource *res); /* NULL is fine */
