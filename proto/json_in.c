@@ -1,0 +1,485 @@
+/* json_in.c - strict JSON text, read in place */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "proto/json_text.h"
+
+#include <string.h>
+
+void hk_json_in_init (struct hk_json_in *in,
+                      char *text,
+                      size_t len,
+                      int depth_limit)
+{
+    in->at = text;
+    in->end = text + len;
+    in->depth = 0;
+    in->depth_limit = depth_limit;
+    in->problem = NULL;
+}
+
+bool hk_json_in_fail (struct hk_json_in *in, const char *problem)
+{
+    if (!in->problem)
+        in->problem = problem;
+    return false;
+}
+
+char hk_json_in_peek (struct hk_json_in *in)
+{
+    while (in->at < in->end
+           && (*in->at == ' ' || *in->at == '\t' || *in->at == '\n'
+               || *in->at == '\r'))
+        in->at++;
+    return in->at < in->end ? *in->at : '\0';
+}
+
+static bool take (struct hk_json_in *in, char c)
+{
+    if (in->problem || hk_json_in_peek (in) != c || in->at == in->end)
+        return false;
+    in->at++;
+    return true;
+}
+
+bool hk_json_in_open (struct hk_json_in *in, char bracket)
+{
+    if (!take (in, bracket))
+        return hk_json_in_fail (
+            in, bracket == '{' ? "object expected" : "array expected");
+    if (++in->depth > in->depth_limit)
+        return hk_json_in_fail (in, "nested too deeply");
+    return true;
+}
+
+/* The comma before a member or the closing bracket after the last. */
+static bool next_member (struct hk_json_in *in, bool *first, char closing)
+{
+    if (in->problem)
+        return false;
+    if (take (in, closing)) {
+        in->depth--;
+        return false;
+    }
+    if (!*first && !take (in, ','))
+        return hk_json_in_fail (in, "comma or closing bracket expected");
+    *first = false;
+    return true;
+}
+
+bool hk_json_in_item (struct hk_json_in *in, bool *first)
+{
+    return next_member (in, first, ']');
+}
+
+bool hk_json_in_finish (struct hk_json_in *in)
+{
+    if (in->problem)
+        return false;
+    hk_json_in_peek (in);
+    if (in->at != in->end)
+        return hk_json_in_fail (in, "text after the end");
+    return true;
+}
+
+size_t hk_utf8_len (const unsigned char *p, const unsigned char *end)
+{
+    size_t len = p[0] < 0x80   ? 1
+                 : p[0] < 0xc2 ? 0
+                 : p[0] < 0xe0 ? 2
+                 : p[0] < 0xf0 ? 3
+                 : p[0] < 0xf5 ? 4
+                               : 0;
+
+    if (len == 0 || (size_t)(end - p) < len)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    /* overlong forms, surrogates and what is above U+10FFFF */
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f)
+        || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+/* Four hex digits at p, or -1. */
+static int hex4 (const char *p, const char *end)
+{
+    int value = 0;
+
+    if (end - p < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        char c = p[i];
+
+        if (c >= '0' && c <= '9')
+            value = value * 16 + c - '0';
+        else if (c >= 'a' && c <= 'f')
+            value = value * 16 + c - 'a' + 10;
+        else if (c >= 'A' && c <= 'F')
+            value = value * 16 + c - 'A' + 10;
+        else
+            return -1;
+    }
+    return value;
+}
+
+static size_t put_utf8 (char *out, unsigned c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (char)(0xc0 | (c >> 6));
+        out[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (char)(0xe0 | (c >> 12));
+        out[1] = (char)(0x80 | ((c >> 6) & 0x3f));
+        out[2] = (char)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | (c >> 18));
+    out[1] = (char)(0x80 | ((c >> 12) & 0x3f));
+    out[2] = (char)(0x80 | ((c >> 6) & 0x3f));
+    out[3] = (char)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+/* After "\u": the character, which is longer as an escape than as UTF-8. */
+static bool unicode_escape (struct hk_json_in *in, unsigned *c)
+{
+    int high = hex4 (in->at, in->end);
+    int low;
+
+    if (high <= 0)
+        return hk_json_in_fail (
+            in, high == 0 ? "NUL in a string" : "bad \\u escape");
+    in->at += 4;
+    *c = (unsigned)high;
+    if (high < 0xd800 || high > 0xdfff)
+        return true;
+    if (high > 0xdbff || in->end - in->at < 6 || in->at[0] != '\\'
+        || in->at[1] != 'u')
+        return hk_json_in_fail (in, "half of a surrogate pair");
+    low = hex4 (in->at + 2, in->end);
+    if (low < 0xdc00 || low > 0xdfff)
+        return hk_json_in_fail (in, "half of a surrogate pair");
+    in->at += 6;
+    *c = 0x10000 + (((unsigned)high - 0xd800) << 10) + ((unsigned)low - 0xdc00);
+    return true;
+}
+
+/* At the character after a backslash. */
+static bool escape (struct hk_json_in *in, unsigned *c)
+{
+    static const char names[] = "\"\\/bfnrt";
+    static const char values[] = "\"\\/\b\f\n\r\t";
+    const char *name;
+
+    if (in->at == in->end)
+        return hk_json_in_fail (in, "string without an end");
+    if (*in->at == 'u') {
+        in->at++;
+        return unicode_escape (in, c);
+    }
+    name = *in->at ? strchr (names, *in->at) : NULL;
+    if (!name)
+        return hk_json_in_fail (in, "bad escape");
+    in->at++;
+    *c = (unsigned char)values[name - names];
+    return true;
+}
+
+/* Pass over what stands for itself; at the quote, the backslash, the end or
+ * what may not be in a string.
+ */
+static bool pass_plain (struct hk_json_in *in)
+{
+    const unsigned char *p = (unsigned char *)in->at;
+    const unsigned char *end = (unsigned char *)in->end;
+
+    while (p < end && *p != '"' && *p != '\\' && *p >= 0x20) {
+        size_t n = *p < 0x80 ? 1 : hk_utf8_len (p, end);
+
+        if (n == 0)
+            return hk_json_in_fail (in, "not UTF-8");
+        p += n;
+    }
+    in->at = (char *)p;
+    return true;
+}
+
+/* `to` NULL: only checked. */
+static bool read_string (struct hk_json_in *in, char *to, size_t *len)
+{
+    char *start = to;
+
+    for (;;) {
+        char *plain = in->at;
+        unsigned wide;
+        char bytes[4];
+        size_t n;
+
+        if (!pass_plain (in))
+            return false;
+        n = (size_t)(in->at - plain);
+        if (to && to != plain)
+            memmove (to, plain, n);
+        if (to)
+            to += n;
+        if (in->at == in->end)
+            return hk_json_in_fail (in, "string without an end");
+        if (*in->at == '"')
+            break;
+        if (*in->at++ != '\\')
+            return hk_json_in_fail (in, "control character in a string");
+        if (!escape (in, &wide))
+            return false;
+        n = put_utf8 (bytes, wide);
+        if (to) {
+            memcpy (to, bytes, n);
+            to += n;
+        }
+    }
+    in->at++;
+    if (to)
+        *len = (size_t)(to - start);
+    return true;
+}
+
+bool hk_json_in_string (struct hk_json_in *in, char **text, size_t *len)
+{
+    char *start;
+
+    if (!take (in, '"'))
+        return hk_json_in_fail (in, "string expected");
+    start = in->at;
+    if (!read_string (in, start, len))
+        return false;
+    /* at the latest the closing quote's place, which was read */
+    start[*len] = '\0';
+    *text = start;
+    return true;
+}
+
+bool hk_json_in_key (struct hk_json_in *in,
+                     bool *first,
+                     char **key,
+                     size_t *len)
+{
+    if (!next_member (in, first, '}') || !hk_json_in_string (in, key, len))
+        return false;
+    if (!take (in, ':'))
+        return hk_json_in_fail (in, "colon expected");
+    return true;
+}
+
+static bool is_digit (const struct hk_json_in *in, const char *p)
+{
+    return p < in->end && *p >= '0' && *p <= '9';
+}
+
+/* Pass over a number; `whole` is false if it has a fraction or an exponent. */
+static bool pass_number (struct hk_json_in *in, char **start, bool *whole)
+{
+    char *p;
+
+    hk_json_in_peek (in);
+    *start = p = in->at;
+    *whole = true;
+    if (p < in->end && *p == '-')
+        p++;
+    if (!is_digit (in, p))
+        return hk_json_in_fail (in, "number expected");
+    if (*p == '0' && is_digit (in, p + 1))
+        return hk_json_in_fail (in, "number with a leading zero");
+    while (is_digit (in, p))
+        p++;
+    if (p < in->end && *p == '.') {
+        *whole = false;
+        if (!is_digit (in, ++p))
+            return hk_json_in_fail (in, "digit expected");
+        while (is_digit (in, p))
+            p++;
+    }
+    if (p < in->end && (*p == 'e' || *p == 'E')) {
+        *whole = false;
+        p++;
+        if (p < in->end && (*p == '+' || *p == '-'))
+            p++;
+        if (!is_digit (in, p))
+            return hk_json_in_fail (in, "digit expected");
+        while (is_digit (in, p))
+            p++;
+    }
+    in->at = p;
+    return true;
+}
+
+bool hk_json_in_integer (struct hk_json_in *in, int64_t *value)
+{
+    char *p;
+    bool whole;
+    bool negative;
+    int64_t n = 0;
+
+    if (in->problem || !pass_number (in, &p, &whole))
+        return false;
+    if (!whole)
+        return hk_json_in_fail (in, "integer expected");
+    negative = *p == '-';
+    for (p += negative; p < in->at; p++)
+        if (__builtin_mul_overflow (n, 10, &n)
+            || __builtin_add_overflow (n, *p - '0', &n))
+            return hk_json_in_fail (in, "integer over 63 bits");
+    *value = negative ? -n : n;
+    return true;
+}
+
+/* Digits with at most 15 of them and a short fraction are exact in two steps:
+ * both numbers are exact, and a division is rounded once, rightly.
+ */
+static bool short_number (const char *p, const char *end, double *value)
+{
+    static const double power[] = { 1e0, 1e1, 1e2, 1e3, 1e4,
+                                    1e5, 1e6, 1e7, 1e8, 1e9 };
+    const char *point = NULL;
+    int64_t n = 0;
+    int digits = 0;
+    bool negative = *p == '-';
+
+    for (p += negative; p < end; p++) {
+        if (*p == '.') {
+            point = p;
+            continue;
+        }
+        if (*p == 'e' || *p == 'E' || ++digits > 15)
+            return false;
+        n = n * 10 + (*p - '0');
+    }
+    if (point && end - point - 1 > 9)
+        return false;
+    *value = (double)n / power[point ? end - point - 1 : 0];
+    if (negative)
+        *value = -*value;
+    return true;
+}
+
+bool hk_json_in_number (struct hk_json_in *in, double *value)
+{
+    char *start;
+    bool whole;
+    json_t *number;
+
+    if (in->problem || !pass_number (in, &start, &whole))
+        return false;
+    if (short_number (start, in->at, value))
+        return true;
+    /* jansson does the long ones right in every locale */
+    number = json_loadb (start,
+                         (size_t)(in->at - start),
+                         JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL,
+                         NULL);
+    if (!number)
+        return hk_json_in_fail (in, "number out of range");
+    *value = json_number_value (number);
+    json_decref (number);
+    return true;
+}
+
+static bool take_word (struct hk_json_in *in, const char *word)
+{
+    size_t len = strlen (word);
+
+    hk_json_in_peek (in);
+    if (in->problem || (size_t)(in->end - in->at) < len
+        || memcmp (in->at, word, len) != 0)
+        return false;
+    in->at += len;
+    return true;
+}
+
+bool hk_json_in_bool (struct hk_json_in *in, bool *value)
+{
+    if (take_word (in, "true"))
+        *value = true;
+    else if (take_word (in, "false"))
+        *value = false;
+    else
+        return hk_json_in_fail (in, "true or false expected");
+    return true;
+}
+
+bool hk_json_in_null (struct hk_json_in *in)
+{
+    return take_word (in, "null");
+}
+
+static bool skip_string (struct hk_json_in *in)
+{
+    if (!take (in, '"'))
+        return hk_json_in_fail (in, "string expected");
+    return read_string (in, NULL, NULL);
+}
+
+/* Recursion ends at depth_limit. */
+bool hk_json_in_skip (struct hk_json_in *in)
+{
+    char c = hk_json_in_peek (in);
+    bool first = true;
+    bool unused;
+    char *start;
+
+    if (in->problem)
+        return false;
+    switch (c) {
+    case '{':
+        if (!hk_json_in_open (in, '{'))
+            return false;
+        while (next_member (in, &first, '}')) {
+            if (!skip_string (in))
+                return false;
+            if (!take (in, ':'))
+                return hk_json_in_fail (in, "colon expected");
+            if (!hk_json_in_skip (in))
+                return false;
+        }
+        return !in->problem;
+    case '[':
+        if (!hk_json_in_open (in, '['))
+            return false;
+        while (hk_json_in_item (in, &first))
+            if (!hk_json_in_skip (in))
+                return false;
+        return !in->problem;
+    case '"':
+        return skip_string (in);
+    case 't':
+    case 'f':
+        return hk_json_in_bool (in, &unused);
+    case 'n':
+        return hk_json_in_null (in) || hk_json_in_fail (in, "value expected");
+    default:
+        return pass_number (in, &start, &unused);
+    }
+}
+
+json_t *hk_json_in_value (struct hk_json_in *in)
+{
+    char *start;
+    json_t *value;
+
+    hk_json_in_peek (in);
+    start = in->at;
+    if (!hk_json_in_skip (in))
+        return NULL;
+    value = json_loadb (start,
+                        (size_t)(in->at - start),
+                        JSON_DECODE_ANY | JSON_REJECT_DUPLICATES,
+                        NULL);
+    if (!value)
+        hk_json_in_fail (in, "duplicate key or number out of range");
+    return value;
+}
