@@ -124,7 +124,7 @@ base_units ()
     for unit in systemd-journald-audit.socket systemd-udevd.service \
         systemd-udevd-control.socket systemd-udevd-kernel.socket \
         modprobe@.service getty@.service; do
-        ln -s /dev/null "$BASE/etc/systemd/system/$unit"
+        ln -sfn /dev/null "$BASE/etc/systemd/system/$unit"
     done
     layer_file /etc/systemd/system/cluster.target <<-END
 	[Unit]
@@ -144,7 +144,7 @@ base_units ()
 	RemainAfterExit=yes
 	ExecStart=/usr/bin/touch /run/cluster-ready
 	END
-    ln -s cluster.target "$BASE/etc/systemd/system/default.target"
+    ln -sfn cluster.target "$BASE/etc/systemd/system/default.target"
 }
 
 base_names ()
