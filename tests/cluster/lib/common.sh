@@ -43,6 +43,7 @@ need_cluster ()
 {
     [ -f "$STATE/cgroup" ] || die "no cluster in $STATE"
     CG=$(<"$STATE/cgroup")
+    ID=$(<"$STATE/id")
 }
 
 populated ()
@@ -85,9 +86,11 @@ node_pid ()
     init_of 2 "$CG/$1/init.scope" "$CG/$1"
 }
 
+# The mark has a name of this cluster only: a node that has not left this
+# machine's root yet may see another there (if this is a node itself).
 node_ready ()
 {
-    node_pid "$1" && [ -e "/proc/$REPLY/root/run/cluster-ready" ]
+    node_pid "$1" && [ -e "/proc/$REPLY/root/run/cluster-ready-$ID" ]
 }
 
 holder_ip ()

@@ -142,7 +142,7 @@ base_units ()
 	[Service]
 	Type=oneshot
 	RemainAfterExit=yes
-	ExecStart=/usr/bin/touch /run/cluster-ready
+	ExecStart=/usr/bin/touch /run/cluster-ready-$ID
 	END
     ln -sfn cluster.target "$BASE/etc/systemd/system/default.target"
 }

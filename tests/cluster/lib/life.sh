@@ -24,6 +24,7 @@ verb_up ()
     names=$(write_names "$@")
     mkdir -p "$FS"
     echo "$names" >"$STATE/nodes"
+    cat /proc/sys/kernel/random/uuid >"$STATE/id"
     mkfifo "$STATE/ctl"
     exec {ctl}<>"$STATE/ctl" # keeps what is written until the holder reads
     raise_inotify "$(wc -l <"$STATE/nodes")"
