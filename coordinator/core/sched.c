@@ -1,0 +1,337 @@
+/* sched.c - the scheduler's lives: hello, answer, ready, gone */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include "coordinator/core/internal.h"
+
+void hkc_free_row_destroy (struct hkc_row_free *row)
+{
+    free ((char *)row->life);
+    free ((char *)row->ranks);
+    free ((char *)row->R);
+    free (row);
+}
+
+static void free_gone (struct hkc_core *core, struct hkc_row_free *row)
+{
+    hkc_put (core, HKC_ROW_FREE_GONE)->free.n = row->n;
+    zlistx_delete (core->frees, zlistx_cursor (core->frees));
+    hkc_free_row_destroy (row);
+}
+
+int hkc_free_ok (struct hkc_core *core, uint64_t n)
+{
+    for (struct hkc_row_free *row = zlistx_first (core->frees); row;
+         row = zlistx_next (core->frees)) {
+        if (row->n != n)
+            continue;
+        free_gone (core, row);
+        break;
+    }
+    return 0;
+}
+
+/* A life ends: what it counted is nothing to the next. */
+static void life_end (struct hkc_core *core)
+{
+    struct hkc_row_free *row;
+
+    while ((row = zlistx_first (core->frees)))
+        free_gone (core, row);
+    for (struct hkc_alloc *a = core->first; a; a = a->next) {
+        if (hk_rankset_is_empty (a->known))
+            continue;
+        hk_rankset_clear (a->known);
+        hkc_alloc_dirty (core, a);
+    }
+    core->life_state = HKC_LIFE_NONE;
+    core->online = false;
+    core->account_spoken = false;
+    core->sched_dirty = true;
+}
+
+static void begin_recorded (struct hkc_core *core)
+{
+    for (struct hkc_alloc *a = core->first; a; a = a->next)
+        if (!a->begun && !a->hold_begin)
+            hkc_alloc_begin (core, a);
+}
+
+void hkc_recover_set (struct hkc_core *core, const char *why)
+{
+    if (core->recover)
+        return;
+    hkc_strset (&core->recover, why);
+    core->sched_dirty = true;
+    hkc_say (core, LOG_ALERT, 0, NULL,
+             "the store went back in time: %s; nothing is started, freed or "
+             "undrained until `hkctl recover`", why);
+}
+
+/* The life that is stored resumes: frees above last_free come again. */
+static void resume (struct hkc_core *core, uint64_t last_free)
+{
+    struct hkc_row_free *row = zlistx_first (core->frees);
+    struct hkc_action *act;
+
+    while (row) {
+        if (row->n <= last_free) {
+            free_gone (core, row);
+            row = zlistx_first (core->frees);
+            continue;
+        }
+        row = zlistx_next (core->frees);
+    }
+    act = hkc_act (core, HKC_ACT_HELLO_END);
+    act->hello_end.life = hkc_arena_dup (core, core->life);
+    act->hello_end.resumed = true;
+    if (!core->recover)
+        for (row = zlistx_first (core->frees); row;
+             row = zlistx_next (core->frees))
+            hkc_act (core, HKC_ACT_FREE)->free = *row;
+}
+
+/* An active job holds the rank: it is not ours to tell, start on or free. */
+static void conflicts_set (struct hkc_core *core,
+                           const struct hk_rankset *active)
+{
+    for (struct hkc_alloc *a = core->first; a; a = a->next) {
+        for (uint32_t i = 0; i < a->parts_count; i++) {
+            struct hkc_part *p = &a->parts[i];
+            bool now = a->begun && p->phase != HKC_DONE && active
+                       && hk_rankset_intersects (active, p->ranks);
+            if (now == p->conflict)
+                continue;
+            p->conflict = now;
+            if (now && p->phase == HKC_DUE) {
+                p->phase = HKC_ENDED;
+                hkc_due_prune (a);
+            }
+            hkc_part_dirty (core, p);
+            if (now)
+                hkc_cause_add (core, p->host, HKC_CAUSE_CONFLICT, a->id,
+                               "housekeeping: an active job holds a rank "
+                               "whose housekeeping is not done");
+            else
+                hkc_cause_remove (core, p->host, HKC_CAUSE_CONFLICT, a->id);
+        }
+    }
+}
+
+static bool any_conflict (const struct hkc_alloc *alloc)
+{
+    for (uint32_t i = 0; i < alloc->parts_count; i++)
+        if (alloc->parts[i].conflict && alloc->parts[i].phase != HKC_DONE)
+            return true;
+    return false;
+}
+
+/* Can the allocation be told, and would the telling be believed?  With a part
+ * done it cannot without partial-ok, and with it schedulers were seen to lose
+ * ranks of such.
+ */
+static bool needs_drain (const struct hkc_core *core,
+                         const struct hkc_alloc *alloc)
+{
+    return core->recover || alloc->done_count > 0 || any_conflict (alloc);
+}
+
+static void hello_drains (struct hkc_core *core)
+{
+    for (struct hkc_alloc *a = core->first; a; a = a->next) {
+        if (!a->begun || !needs_drain (core, a))
+            continue;
+        for (uint32_t i = 0; i < a->parts_count; i++)
+            if (hkc_part_is_held (&a->parts[i]) && !a->parts[i].conflict)
+                hkc_cause_add (core, a->parts[i].host, HKC_CAUSE_HELLO, a->id,
+                               "housekeeping: held while the scheduler "
+                               "restarts");
+    }
+}
+
+int hkc_sched_hello (struct hkc_core *core,
+                     const struct hkc_event *ev,
+                     struct hk_error *err)
+{
+    const char *life = ev->sched.life;
+    bool same = core->life && !strcmp (core->life, life);
+
+    if (!life || !*life || strlen (life) > 64)
+        return hk_error_set (err, EINVAL, "life: expected 1 to 64 characters");
+    if (same && ev->sched.last_free > core->free_n)
+        hkc_recover_set (core, "the scheduler was told of frees that it lacks");
+    if (!core->manager || !same) {
+        core->manager = true;
+        hkc_drain_anew (core);
+    }
+    if (same && core->life_state == HKC_LIFE_READY) {
+        resume (core, ev->sched.last_free);
+        return 0;
+    }
+    life_end (core);
+    hkc_strset (&core->life, life);
+    core->life_state = HKC_LIFE_HELLO;
+    core->partial_ok = ev->sched.partial_ok;
+    core->sched_dirty = true;
+    begin_recorded (core);
+    conflicts_set (core, ev->sched.active);
+    hello_drains (core);
+    return 0;
+}
+
+/* Each rank still held that needs a drain has one? */
+static bool drains_confirmed (const struct hkc_core *core)
+{
+    for (const struct hkc_alloc *a = core->first; a; a = a->next) {
+        if (!a->begun || !needs_drain (core, a))
+            continue;
+        for (uint32_t i = 0; i < a->parts_count; i++) {
+            const struct hkc_part *p = &a->parts[i];
+            if (hkc_part_is_held (p) && !p->conflict
+                && !hkc_host_confirmed (p->host, HKC_CAUSE_HELLO, a->id))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void tell (struct hkc_core *core, struct hkc_alloc *alloc)
+{
+    struct hk_rankset *gone = hk_rankset_copy (alloc->done);
+    struct hkc_action *act;
+
+    for (uint32_t i = 0; i < alloc->parts_count; i++) {
+        struct hkc_part *p = &alloc->parts[i];
+        if (p->conflict)
+            hk_rankset_add_set (gone, p->ranks);
+        else if (p->phase == HKC_DUE && core->partial_ok && !core->recover) {
+            hk_rankset_add_set (gone, p->ranks);
+            hkc_part_done (core, p);
+        }
+    }
+    hk_rankset_add_set (alloc->known, hk_resource_ranks (alloc->res));
+    hk_rankset_remove_set (alloc->known, gone);
+    hkc_alloc_dirty (core, alloc);
+    if (!hk_rankset_is_empty (alloc->known)) {
+        char *text = hk_rankset_encode (gone);
+        act = hkc_act (core, HKC_ACT_HELLO_ENTRY);
+        act->entry.life = hkc_arena_dup (core, core->life);
+        act->entry.jobid = alloc->jobid;
+        act->entry.priority = alloc->priority;
+        act->entry.userid = alloc->userid;
+        act->entry.t_submit = alloc->t_submit;
+        act->entry.R = alloc->R;
+        act->entry.free = *text ? hkc_arena_dup (core, text) : NULL;
+        free (text);
+    }
+    hk_rankset_destroy (gone);
+}
+
+/* One commit reads the phases and is the answer. */
+static void answer (struct hkc_core *core)
+{
+    struct hkc_alloc *a, *next;
+    struct hkc_action *act;
+
+    for (a = core->first; a; a = next) {
+        bool whole = a->done_count == 0 && !any_conflict (a);
+        next = a->next;
+        if (!a->begun || !(core->partial_ok || whole))
+            continue;
+        tell (core, a);
+        hkc_due_prune (a);
+        hkc_alloc_close_if_done (core, a);
+    }
+    act = hkc_act (core, HKC_ACT_HELLO_END);
+    act->hello_end.life = hkc_arena_dup (core, core->life);
+    core->life_state = HKC_LIFE_ANSWERED;
+    core->sched_dirty = true;
+}
+
+void hkc_sched_tick (struct hkc_core *core)
+{
+    if (core->life_state == HKC_LIFE_HELLO && core->manager
+        && drains_confirmed (core))
+        answer (core);
+}
+
+static void due_anew (struct hkc_core *core)
+{
+    for (struct hkc_alloc *a = core->first; a; a = a->next)
+        a->stalled = false;
+}
+
+/* A scheduler that was online before us: what its account shows beyond active
+ * jobs becomes known; without one our ranks are drained and shown.
+ */
+static int online (struct hkc_core *core, const struct hkc_event *ev)
+{
+    life_end (core);
+    core->manager = true;
+    hkc_strset (&core->life, ev->sched.life);
+    core->life_state = HKC_LIFE_READY;
+    core->online = true;
+    core->partial_ok = false;
+    hkc_drain_anew (core);
+    conflicts_set (core, ev->sched.active);
+    for (struct hkc_alloc *a = core->first; a; a = a->next) {
+        if (!a->begun)
+            continue;
+        for (uint32_t i = 0; i < a->parts_count; i++)
+            if (hkc_part_is_held (&a->parts[i]))
+                hkc_cause_add (core, a->parts[i].host, HKC_CAUSE_HELLO, a->id,
+                               "housekeeping: held, and the scheduler may "
+                               "not know it");
+    }
+    if (ev->sched.account) {
+        core->account_spoken = true;
+        hkc_account_compare (core, ev->sched.account);
+    }
+    due_anew (core);
+    begin_recorded (core);
+    core->sched_dirty = true;
+    return 0;
+}
+
+int hkc_sched_ready (struct hkc_core *core,
+                     const struct hkc_event *ev,
+                     struct hk_error *err)
+{
+    const char *life = ev->sched.life;
+    bool same = core->life && life && !strcmp (core->life, life);
+
+    if (!life || !*life || strlen (life) > 64)
+        return hk_error_set (err, EINVAL, "life: expected 1 to 64 characters");
+    if (core->life_state != HKC_LIFE_NONE && !same)
+        return hk_error_set (err, ESTALE, "not the life of the last hello");
+    if (core->life_state == HKC_LIFE_HELLO)
+        return hk_error_set (err, EINVAL, "hello is not answered yet");
+    if (core->life_state == HKC_LIFE_READY) {
+        core->manager = true;
+        return 0; /* said again: the account is compared once a life */
+    }
+    if (core->life_state == HKC_LIFE_NONE)
+        return online (core, ev);
+    core->life_state = HKC_LIFE_READY;
+    core->account_spoken = true; /* "unavailable" is all it will say */
+    core->sched_dirty = true;
+    if (ev->sched.account)
+        hkc_account_compare (core, ev->sched.account);
+    due_anew (core);
+    begin_recorded (core);
+    return 0;
+}
+
+int hkc_sched_gone (struct hkc_core *core)
+{
+    if (!core->manager)
+        return 0;
+    core->manager = false;
+    /* a hello under way is abandoned; a standalone life outlasts its link */
+    if (core->life_ends_with_link || core->life_state != HKC_LIFE_READY)
+        life_end (core);
+    begin_recorded (core);
+    return 0;
+}
