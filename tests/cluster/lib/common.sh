@@ -53,25 +53,28 @@ populated ()
 
 # init_of DEPTH CGROUP..: REPLY is the process there that is PID 1 of a pid
 # namespace DEPTH levels below ours. Looked up by cgroup each time: no recorded
-# pid can belong to somebody else by now. Forks nothing, since it is polled.
+# pid can belong to somebody else by now. Forks nothing, since it is polled, and
+# takes each file at once: read would seek in text that changes meanwhile.
 init_of ()
 {
-    local depth=$1 dir pid key ids
+    local depth=$1 dir pid pids line lines ids
     shift
     for dir; do
         [ -r "$dir/cgroup.procs" ] || continue
-        while read -r pid; do
-            while read -r key ids; do
-                [ "$key" = NSpid: ] || continue
-                read -ra ids <<<"$ids"
-                # shellcheck disable=SC2128 # ids is an array from here on
+        mapfile -t pids <"$dir/cgroup.procs"
+        for pid in "${pids[@]}"; do
+            lines=()
+            mapfile -t lines <"/proc/$pid/status"
+            for line in "${lines[@]}"; do
+                [[ $line = NSpid:* ]] || continue
+                read -ra ids <<<"${line#NSpid:}"
                 if [ ${#ids[@]} = $((depth + 1)) ] && [ "${ids[-1]}" = 1 ]; then
                     REPLY=$pid
                     return 0
                 fi
                 break
-            done <"/proc/$pid/status"
-        done <"$dir/cgroup.procs"
+            done
+        done
     done 2>/dev/null # a process may end while it is looked at
     return 1
 }

@@ -91,7 +91,7 @@ boot_all ()
         [ ${#left[@]} -lt ${#booting[@]} ] && end=$((SECONDS + BOOT_SECONDS))
         booting=("${left[@]}")
         [ ${#booting[@]} = 0 ] || sleep 0.02
-        holder_pid && [ "$SECONDS" -lt "$end" ] || return 1
+        [ "$SECONDS" -lt "$end" ] && within 1 holder_pid || return 1
     done
 }
 
