@@ -11,6 +11,7 @@
 #   SAN=address,undefined    build/asan      SAN=thread    build/tsan
 #   COV=1                    build/cov
 #   TESTS='FILE ..'          what `make check` runs (all)
+#   V=1                      show each command
 
 VERSION := 0.1.0
 PREFIX ?= /usr
@@ -55,6 +56,9 @@ HK_LDFLAGS += --coverage
 else
 HK_CPPFLAGS += -D_FORTIFY_SOURCE=2
 HK_CFLAGS += -O2 -fstack-protector-strong
+endif
+ifeq ($(V),)
+Q = @echo '  $(@:$(O)/%=%)' &&
 endif
 all_cflags = $(HK_CPPFLAGS) $(CPPFLAGS) $(HK_CFLAGS) $(CFLAGS)
 all_ldflags = $(HK_LDFLAGS) $(LDFLAGS)
@@ -103,9 +107,9 @@ bench_progs := $(patsubst %.c,$(O)/%,$(bench_src))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all man tests deps demo demo-run check check-run check-unit lint \
-	lint-format lint-tidy lint-cppcheck lint-shell format install clean \
-	bench FORCE
+.PHONY: all man tests benches deps demo demo-run check check-run \
+	check-programs list-programs bench lint lint-format lint-tidy \
+	lint-cppcheck lint-shell format install clean FORCE
 
 all: $(libs) $(progs) $(plugin) man
 man: $(man_pages)
@@ -128,7 +132,7 @@ $(O)/libhk-coordinator.a.list: $(coordinator_src)
 $(call obj,$(flux_src)): private HK_CPPFLAGS += $(FLUX_CFLAGS)
 $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
-	$(CC) $(all_cflags) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(all_cflags) -MMD -MP -c -o $@ $<
 
 $(O)/libhk-proto.a: $(call obj,$(proto_src))
 $(O)/libhkd.a: $(call obj,$(hkd_src))
@@ -136,39 +140,39 @@ $(O)/libhkctl.a: $(call obj,$(hkctl_src))
 $(O)/libhk-coordinator.a: $(call obj,$(coordinator_src))
 $(libs): %.a: %.a.list
 	@rm -f $@
-	ar rcs $@ $(filter %.o,$^)
+	$(Q)ar rcs $@ $(filter %.o,$^)
 
 link = $(CC) $(all_ldflags) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
 	$(LINK_LIBS) $(PKG_LIBS)
 proto_lib := $(O)/libhk-proto.a
 $(O)/hkd/hkd: $(O)/hkd/main.o $(O)/libhkd.a $(proto_lib)
-	$(link)
+	$(Q)$(link)
 $(O)/hkctl/hkctl: $(O)/hkctl/main.o $(O)/libhkctl.a $(proto_lib)
-	$(link)
+	$(Q)$(link)
 $(O)/coordinator/hk-coordinator: $(O)/coordinator/host/standalone/main.o \
 		$(O)/libhk-coordinator.a $(proto_lib)
-	$(link)
+	$(Q)$(link)
 # flux_jobtap_* live in job-manager's module: undefined symbols are meant
 $(O)/coordinator/hk-coordinator.so: LINK_LIBS = $(FLUX_LIBS)
 $(O)/coordinator/hk-coordinator.so: $(call obj,$(flux_src)) \
 		$(O)/libhk-coordinator.a $(proto_lib)
-	$(link) -shared \
+	$(Q)$(link) -shared \
 	  -Wl,--version-script=coordinator/host/flux/hk-coordinator.map
 
 $(O)/tests/%: LINK_LIBS = -lcmocka
 $(unit_progs): $(O)/tests/unit/%: $(O)/tests/unit/%.o \
 		$(call obj,$(unit_help_src)) $(libs)
-	$(link)
+	$(Q)$(link)
 $(O)/tests/sim/sim: $(call obj,$(sim_src)) $(libs)
-	$(link)
+	$(Q)$(link)
 $(bench_progs): $(O)/tests/bench/%: $(O)/tests/bench/%.o \
 		$(call obj,$(bench_help_src)) $(libs)
-	$(link)
+	$(Q)$(link)
 
 define man_rule
 $(O)/man/$(notdir $(1:.scd=)): $(1)
 	@mkdir -p $$(@D)
-	scdoc <$$< >$$@
+	$$(Q)scdoc <$$< >$$@
 endef
 $(foreach m,$(man_src),$(eval $(call man_rule,$(m))))
 
@@ -204,10 +208,16 @@ run_tests = HK_BUILD=$(abspath $(O)) HK_SAN=$(SAN) \
 	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) -e '$(WRAPPER)'
 check-run: all tests
 	$(run_tests) $(TESTS)
-check-unit: tests
-	$(run_tests) $(unit_progs) $(sim_prog)
 
-bench: all $(bench_progs)
+# the C programs alone: quick, and for sanitizers and valgrind (WRAPPER)
+PROGRAMS ?= $(unit_progs) $(sim_prog)
+check-programs: $(PROGRAMS)
+	$(run_tests) $^
+list-programs:
+	@printf '%s\n' $(PROGRAMS)
+
+benches: $(bench_progs)
+bench: all benches
 	@for b in $(bench_progs); do \
 	  HK_BUILD=$(abspath $(O)) $$b || exit 1; \
 	done
@@ -231,7 +241,7 @@ format:
 # after the object, whose dependencies name the headers
 lint-tidy: $(patsubst %.c,$(O)/%.tidy,$(all_src))
 $(O)/%.tidy: %.c $(O)/%.o .clang-tidy
-	clang-tidy --quiet $< -- $(HK_CPPFLAGS) $(CPPFLAGS) -std=c17 2>$@.log || \
+	$(Q)clang-tidy --quiet $< -- $(HK_CPPFLAGS) $(CPPFLAGS) -std=c17 2>$@.log || \
 		{ cat $@.log; exit 1; }
 	@touch $@
 
