@@ -22,7 +22,7 @@ struct hk_key_claim {
 struct hk_hello_claim {
     char pub[HK_KEY_TEXT_BYTES];
     char role[16];
-    char host[HK_HOST_NAME_BYTES];       /* "" for clients */
+    char host[HK_HOST_NAME_BYTES]; /* "" for clients */
     char short_host[HK_HOST_NAME_BYTES];
     char boot_id[HK_ID_BYTES];
     char instance[HK_ID_BYTES];
@@ -37,16 +37,22 @@ struct hk_hello_claim {
  * EKEYEXPIRED and text with both clocks for EXPIRED and REWOUND (skew), EACCES
  * replayed or not for us, EINVAL a payload that is none.
  */
-char *hk_key_claim_encode (const char *socket, const struct hk_key_claim *claim,
+char *hk_key_claim_encode (const char *socket,
+                           const struct hk_key_claim *claim,
                            struct hk_error *err);
-int hk_key_claim_decode (const char *socket, const char *cred,
-                         struct hk_key_claim *claim, uid_t *uid,
+int hk_key_claim_decode (const char *socket,
+                         const char *cred,
+                         struct hk_key_claim *claim,
+                         uid_t *uid,
                          struct hk_error *err);
 char *hk_hello_claim_encode (const char *socket,
                              const struct hk_hello_claim *claim,
-                             uid_t restrict_uid, struct hk_error *err);
-int hk_hello_claim_decode (const char *socket, const char *cred,
-                           struct hk_hello_claim *claim, uid_t *uid,
+                             uid_t restrict_uid,
+                             struct hk_error *err);
+int hk_hello_claim_decode (const char *socket,
+                           const char *cred,
+                           struct hk_hello_claim *claim,
+                           uid_t *uid,
                            struct hk_error *err);
 
 /* 32 random lower case hex digits (getrandom); 64 for a nonce. */

@@ -338,7 +338,7 @@ bool hk_json_in_integer (struct hk_json_in *in, int64_t *value)
     return true;
 }
 
-/* Digits with at most 15 of them and a short fraction are exact in two steps:
+/* Digits that make at most 2^53 and a short fraction are exact in two steps:
  * both numbers are exact, and a division is rounded once, rightly.
  */
 static bool short_number (const char *p, const char *end, double *value)
@@ -355,11 +355,11 @@ static bool short_number (const char *p, const char *end, double *value)
             point = p;
             continue;
         }
-        if (*p == 'e' || *p == 'E' || ++digits > 15)
+        if (*p == 'e' || *p == 'E' || ++digits > 18)
             return false;
         n = n * 10 + (*p - '0');
     }
-    if (point && end - point - 1 > 9)
+    if (n > 1LL << 53 || (point && end - point - 1 > 9))
         return false;
     *value = (double)n / power[point ? end - point - 1 : 0];
     if (negative)
