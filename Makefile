@@ -146,7 +146,7 @@ $(libs): %.a: %.a.list
 	$(Q)ar rcs $@ $(filter %.o,$^)
 
 link = $(CC) $(all_ldflags) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
-	$(LINK_LIBS) $(PKG_LIBS)
+	$(LINK_LIBS) $(PKG_LIBS) -lm
 proto_lib := $(O)/libhk-proto.a
 $(O)/hkd/hkd: $(O)/hkd/main.o $(O)/libhkd.a $(proto_lib)
 	$(Q)$(link)
