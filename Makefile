@@ -50,7 +50,8 @@ HK_CFLAGS := -std=c17 -g -fPIC -pthread -Wall -Wextra -Werror -Wshadow \
 	$(if $(findstring clang,$(CC)),,-Wno-error=maybe-uninitialized)
 HK_LDFLAGS := -pthread -Wl,--as-needed -Wl,-z,relro -Wl,-z,now
 ifneq ($(SAN),)
-HK_CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=$(SAN) \
+# with them gcc warns of what cannot be
+HK_CFLAGS += -O1 -Wno-error -fno-omit-frame-pointer -fsanitize=$(SAN) \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined)
 HK_LDFLAGS += -fsanitize=$(SAN)
 else ifneq ($(COV),)
