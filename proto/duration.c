@@ -206,6 +206,8 @@ char *hk_duration_pretty (int64_t ms, char *buf)
         return strcpy (buf, "infinity");
     if (ms < 0) /* a clock that was set back */
         ms = 0;
+    if (ms > limit_ms)
+        ms = limit_ms;
     if (ms > 0 && ms < 100) {
         snprintf (buf, HK_DURATION_TEXT_BYTES, "%" PRId64 "ms", ms);
         return buf;
