@@ -200,6 +200,7 @@ struct hk_msg_sched_alloc {
 
 struct hk_msg_sched_alloc_end {
     const char *life;
+    bool resumed; /* the life that is stored: nothing was told anew */
 };
 
 struct hk_msg_sched_ready {

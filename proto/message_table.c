@@ -288,6 +288,7 @@ static fields_t sched_alloc_fields = {
 
 static fields_t sched_alloc_end_fields = {
     LIFE (hk_msg_sched_alloc_end),
+    FIELD (hk_msg_sched_alloc_end, resumed, BOOL, OPTIONAL),
     END,
 };
 

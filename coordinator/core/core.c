@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include "coordinator/core/idhash.h"
 #include "coordinator/core/internal.h"
 
 const char *hkc_phase_name (enum hkc_phase phase)
@@ -14,35 +15,6 @@ const char *hkc_phase_name (enum hkc_phase phase)
     };
 
     return names[phase];
-}
-
-static size_t id_hash (const void *key)
-{
-    uint64_t x = *(const uint64_t *)key;
-
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdULL;
-    x ^= x >> 33;
-    return (size_t)x;
-}
-
-static int id_compare (const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Keys are 64-bit numbers inside the items. */
-static zhashx_t *id_hash_create (void)
-{
-    zhashx_t *hash = zhashx_new ();
-
-    zhashx_set_key_hasher (hash, id_hash);
-    zhashx_set_key_comparator (hash, id_compare);
-    zhashx_set_key_duplicator (hash, NULL);
-    zhashx_set_key_destructor (hash, NULL);
-    return hash;
 }
 
 struct hkc_core *hkc_core_create (const struct hkc_setup *setup)
@@ -55,9 +27,9 @@ struct hkc_core *hkc_core_create (const struct hkc_setup *setup)
     core->next_pid = setup->next_pid ? setup->next_pid : 1;
     core->hosts = zhashx_new ();
     core->aliases = zhashx_new ();
-    core->allocs = id_hash_create ();
-    core->jobs = id_hash_create ();
-    core->peers = id_hash_create ();
+    core->allocs = hkc_idhash_create ();
+    core->jobs = hkc_idhash_create ();
+    core->peers = hkc_idhash_create ();
     core->frees = zlistx_new ();
     return core;
 }
@@ -191,6 +163,9 @@ int hkc_core_step (struct hkc_core *core,
             return 0;
         case HKC_EV_RECOVER:
             return recovered (core, ev);
+        case HKC_EV_DEAF_ENDS:
+            core->ready_ms = ev->now_ms;
+            return 0;
     }
     return hk_error_set (err, EINVAL, "unknown event %d", ev->kind);
 }

@@ -210,6 +210,7 @@ enum hkc_event_kind {
     HKC_EV_CONF,           /* another configuration, already checked */
     HKC_EV_STORE_BACK,     /* the store went back in time */
     HKC_EV_RECOVER,        /* an admin says: go on with it */
+    HKC_EV_DEAF_ENDS,      /* nothing was heard until now: count silence anew */
 };
 
 enum hkc_drain_result {
@@ -298,6 +299,7 @@ struct hkc_event {
 enum hkc_action_kind {
     HKC_ACT_WELCOME = 1,
     HKC_ACT_REFUSE,
+    HKC_ACT_CLOSE, /* the session was replaced by another */
     HKC_ACT_START,
     HKC_ACT_STOP,
     HKC_ACT_ACK,
@@ -316,7 +318,7 @@ struct hkc_action {
             uint64_t peer;
             const char *code;
             const char *text;
-        } node; /* WELCOME, REFUSE */
+        } node; /* WELCOME, REFUSE, CLOSE */
         struct {
             uint64_t peer;
             struct hk_start start;

@@ -162,8 +162,10 @@ static void session_take (struct hkc_core *core,
                           struct hkc_host *host,
                           const struct hkc_event *ev)
 {
-    if (host->peer)
+    if (host->peer) {
+        hkc_act (core, HKC_ACT_CLOSE)->node.peer = host->peer;
         zhashx_delete (core->peers, &host->peer);
+    }
     conflict_end (core, host);
     host->peer = ev->node_hello.peer;
     host->heard = false;

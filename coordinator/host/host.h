@@ -1,0 +1,66 @@
+/* host.h - what a host gives to the engine and gets from it (DESIGN 9) */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef HKC_HOST_H
+#define HKC_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "proto/hostlist.h"
+#include "proto/link.h"
+#include "proto/rankset.h"
+#include "proto/resource.h"
+#include "coordinator/core/core.h"
+
+struct hkc_engine;
+
+/* An event on its way to the engine, with all that it points to.  Made by
+ * hkc_note_create, filled in (text by hkc_note_text), given to hkc_engine_post,
+ * which takes it.  Events of a host:
+ *
+ *     JOB_END (res, hold_begin), JOB_BEGIN, JOB_DROP     a job
+ *     SCHED_HELLO, SCHED_READY, SCHED_GONE               its scheduler
+ *     FREE_OK, DRAIN_DONE, UNDRAIN_DONE                  what it was told
+ */
+struct hkc_note {
+    struct hkc_note *next;
+    struct hkc_event ev;
+    uint64_t tag;               /* for `answered`; 0: no answer is needed */
+    struct hk_rankset *active;  /* owned; ev.sched.active */
+    struct hk_resource *account; /* owned; ev.sched.account */
+    struct hk_hostlist *hosts;  /* owned; ev.kill.hosts */
+    char *texts[4];             /* owned */
+};
+
+struct hkc_note *hkc_note_create (enum hkc_event_kind kind);
+/* A copy that lives as long as the note; NULL stays NULL, and NULL with ENOMEM
+ * for want of memory or a fifth text.
+ */
+const char *hkc_note_text (struct hkc_note *note, const char *text);
+void hkc_note_destroy (struct hkc_note *note); /* NULL is fine */
+
+/* Called in the engine's thread; none may block.  What is given is borrowed
+ * for the call.
+ */
+struct hkc_host_ops {
+    void *arg;
+    /* The scheduler's life ends with its link (Flux). */
+    bool life_ends_with_link;
+    /* HELLO_ENTRY, HELLO_END, FREE, DRAIN, UNDRAIN, LOG: on disk already. */
+    void (*action) (void *arg, const struct hkc_action *act);
+    /* Of a note with a tag: rc is 0 or an errno, and why in err. */
+    void (*answered) (void *arg, uint64_t tag, int rc,
+                      const struct hkc_answer *answer,
+                      const struct hk_error *err);
+    /* Managers that speak over the client port; NULL where there are none. */
+    void (*message) (void *arg, struct hk_peer *peer, struct hk_msg *msg);
+    void (*gone) (void *arg, struct hk_peer *peer);
+};
+
+/* Any thread: takes the note. */
+void hkc_engine_post (struct hkc_engine *engine, struct hkc_note *note);
+/* Engine's thread: the link, for a host that answers its managers itself. */
+struct hk_link_server *hkc_engine_link (struct hkc_engine *engine);
+/* Engine's thread: the configuration in force; borrowed for the call. */
+const struct hk_conf *hkc_engine_conf (const struct hkc_engine *engine);
+
+#endif
