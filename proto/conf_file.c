@@ -39,6 +39,7 @@ struct reader {
     struct seen *seen;
     size_t seen_count;
     bool failed;
+    int errnum; /* of the failure */
     struct hk_error *err;
 };
 
@@ -57,6 +58,7 @@ static void set_up_inih (void)
 static int fail (struct reader *r)
 {
     r->failed = true;
+    r->errnum = errno;
     return hk_error_prefix (r->err, "%s:%d", r->path, r->line);
 }
 
@@ -196,8 +198,10 @@ static int parse (struct reader *r)
     pthread_once (&inih_once, set_up_inih);
     rc = ini_parse_stream (read_line, r, set_option, r);
     free (r->seen);
-    if (r->failed)
+    if (r->failed) {
+        errno = r->errnum;
         return -1;
+    }
     if (rc > 0) {
         r->line = rc;
         hk_error_set (r->err, EINVAL, "expected NAME = VALUE");
@@ -255,11 +259,14 @@ static int load_file (struct hk_conf *conf,
 {
     struct reader r = { .conf = conf, .path = path, .err = err };
     int rc = open_file (path, flags, &r.f, err);
+    int saved_errno;
 
     if (rc != 0)
         return rc < 0 ? -1 : 0;
     rc = parse (&r);
+    saved_errno = errno;
     fclose (r.f);
+    errno = saved_errno;
     return rc;
 }
 

@@ -7,6 +7,7 @@
 
 #include "proto/limits.h"
 #include "proto/resource_impl.h"
+#include "proto/text.h"
 
 /* What decoding needs beside the result. */
 struct decoder {
@@ -23,6 +24,25 @@ static int fail (struct decoder *d, const char *what)
 static int no_memory (struct decoder *d)
 {
     return hk_error_errno (d->err, ENOMEM, "R");
+}
+
+static int put_bytes (const char *bytes, size_t len, void *arg)
+{
+    hk_text_put_bytes (arg, bytes, len);
+    return 0;
+}
+
+/* json_dumps passes over an object's key when it has no memory for it and
+ * returns the rest; the text keeps its failure.
+ */
+static char *dump (const json_t *o)
+{
+    struct hk_text text = { 0 };
+    size_t flags = JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY;
+
+    if (json_dump_callback (o, put_bytes, &text, flags) < 0)
+        text.failed = true;
+    return hk_text_take (&text);
 }
 
 static struct hk_rankset *decode_idset (struct decoder *d,
@@ -79,7 +99,7 @@ static int decode_entry (struct decoder *d, json_t *o)
         return -1;
     /* the canonical text is made before, and o is not used after */
     json_object_del (o, "rank");
-    entry->rest = json_dumps (o, JSON_COMPACT | JSON_SORT_KEYS);
+    entry->rest = dump (o);
     return entry->rest ? 0 : no_memory (d);
 }
 
@@ -219,7 +239,7 @@ static int decode_properties (struct decoder *d, json_t *properties)
         if (!p->ranks)
             return -1;
         key = json_string (name);
-        p->name = key ? json_dumps (key, JSON_ENCODE_ANY) : NULL;
+        p->name = key ? dump (key) : NULL;
         json_decref (key);
         if (!p->name)
             return no_memory (d);
@@ -233,7 +253,7 @@ static int decode_time (struct decoder *d, json_t *o, char **text)
         return 0;
     if (!json_is_number (o))
         return fail (d, "starttime or expiration is not a number");
-    *text = json_dumps (o, JSON_ENCODE_ANY);
+    *text = dump (o);
     return *text ? 0 : no_memory (d);
 }
 
@@ -293,7 +313,7 @@ static int decode (struct decoder *d, json_t *o)
 {
     d->res->ranks = hk_rankset_create ();
     d->res->hosts = hk_hostlist_create ();
-    d->res->text = json_dumps (o, JSON_COMPACT | JSON_SORT_KEYS);
+    d->res->text = dump (o);
     if (!d->res->ranks || !d->res->hosts || !d->res->text)
         return no_memory (d);
     return decode_object (d, o);
@@ -317,7 +337,7 @@ struct hk_resource *hk_resource_decode (const char *text, struct hk_error *err)
         return NULL;
     }
     o = json_loadb (text, len, JSON_REJECT_DUPLICATES, &json_err);
-    if (!o && json_error_code (&json_err) == json_error_out_of_memory)
+    if (!o && json_err.text[0] == '\0') /* how jansson says no memory */
         no_memory (&d);
     else if (!o)
         hk_error_set (err,
