@@ -1,0 +1,254 @@
+/* run_end.c - how a run is ended, and what its outcome is */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include "proto/duration.h"
+#include "hkd/run_impl.h"
+
+static void leftovers_set (struct hkd_run *run,
+                           const char *const *leftovers,
+                           size_t count)
+{
+    const char **list = NULL;
+
+    for (size_t i = 0; i < run->pub.leftovers_count; i++)
+        free ((char *)run->pub.leftovers[i]);
+    free ((void *)run->pub.leftovers);
+    if (count > HK_LEFTOVERS_LIMIT)
+        count = HK_LEFTOVERS_LIMIT;
+    if (count && !(list = calloc (count, sizeof (*list))))
+        abort ();
+    for (size_t i = 0; i < count; i++)
+        hkd_text_set (&list[i], leftovers[i]);
+    run->pub.leftovers = list;
+    run->pub.leftovers_count = count;
+}
+
+static bool add (int64_t at, int64_t wait, int64_t *when)
+{
+    if (wait == HK_DURATION_INF || at > INT64_MAX - wait)
+        return false;
+    *when = at + wait;
+    return true;
+}
+
+/* Success needs a recorded exit 0 of every script that was in the unit. */
+static enum hk_outcome result_of (const struct hkd_run *run)
+{
+    bool missing = false, failed = false;
+
+    for (size_t i = 0; i < run->pub.scripts_count; i++) {
+        const struct hk_script_result *s = &run->pub.scripts[i];
+        if (s->t_end <= 0)
+            missing = true;
+        else if (s->signal)
+            return HK_OUTCOME_SIGNAL;
+        else if (s->code != 0)
+            failed = true;
+    }
+    if (failed)
+        return HK_OUTCOME_EXIT_CODE;
+    if (missing || run->pub.scripts_count == 0)
+        return HK_OUTCOME_UNKNOWN;
+    return HK_OUTCOME_SUCCESS;
+}
+
+void hkd_run_ended (struct hkd_runs *runs,
+                    struct hkd_run *run,
+                    enum hk_outcome outcome,
+                    const char *reason)
+{
+    if (run->pub.phase == HK_RUN_ENDED)
+        return;
+    run->pub.phase = HK_RUN_ENDED;
+    run->pub.outcome = outcome;
+    run->pub.t_end = runs->wall;
+    run->stage = HKD_STAGE_NONE;
+    if (reason && *reason)
+        hkd_text_set (&run->pub.reason, reason);
+    if (outcome == HK_OUTCOME_UNKNOWN && !run->pub.reason[0])
+        hkd_text_set (&run->pub.reason, "results of scripts are missing");
+    if (outcome == HK_OUTCOME_SUCCESS || outcome == HK_OUTCOME_EXIT_CODE
+        || outcome == HK_OUTCOME_SIGNAL)
+        hkd_text_set (&run->pub.script, "");
+    hkd_say (runs, outcome == HK_OUTCOME_SUCCESS ? LOG_INFO : LOG_ERR, run,
+             "%s ended: %s%s%s", run->pub.unit[0] ? run->pub.unit : "run",
+             hk_outcome_name (outcome), run->pub.reason[0] ? ": " : "",
+             run->pub.reason);
+    hkd_act (runs, HKD_ACT_FILE, run);
+    hkd_report (runs, run);
+}
+
+void hkd_run_look (struct hkd_runs *runs, struct hkd_run *run)
+{
+    if (run->looking || run->pub.phase == HK_RUN_ENDED)
+        return;
+    run->looking = true;
+    hkd_act (runs, HKD_ACT_CGROUP, run);
+}
+
+static void send_signal (struct hkd_runs *runs, struct hkd_run *run, int signum)
+{
+    hkd_say (runs, LOG_WARNING, run, "%s: sending %s",
+             run->pub.unit[0] ? run->pub.unit : "run",
+             sigabbrev_np (signum) ? sigabbrev_np (signum) : "a signal");
+    hkd_act (runs, HKD_ACT_SIGNAL, run)->signal = signum;
+    run->look_wait_ms = HKD_LOOK_FIRST_MS;
+    run->look_ms = runs->now_ms + run->look_wait_ms;
+}
+
+/* The outcome that is meant is kept in the file from here on, so that a
+ * restart of hkd does not take the end for one of the scripts' own.
+ */
+void hkd_run_stop (struct hkd_runs *runs,
+                   struct hkd_run *run,
+                   enum hk_outcome outcome,
+                   int signum,
+                   const char *reason)
+{
+    bool again = run->pub.phase == HK_RUN_STOPPING;
+
+    if (!again) {
+        run->pub.phase = HK_RUN_STOPPING;
+        run->stage_ms = runs->now_ms;
+    }
+    if (run->pub.outcome == HK_OUTCOME_NONE) {
+        run->pub.outcome = outcome;
+        hkd_text_set (&run->pub.reason, reason);
+    }
+    run->stage = signum == SIGKILL ? HKD_STAGE_KILL : HKD_STAGE_TERM;
+    if (run->stage == HKD_STAGE_KILL)
+        run->stage_ms = runs->now_ms;
+    hkd_act (runs, HKD_ACT_FILE, run);
+    if (run->has_unit)
+        send_signal (runs, run, signum);
+    hkd_report (runs, run);
+}
+
+/* The scripts are over or being ended: is anything left of them? */
+void hkd_run_cgroup (struct hkd_runs *runs,
+                     struct hkd_run *run,
+                     const char *const *leftovers,
+                     size_t count)
+{
+    if (run->pub.phase == HK_RUN_ENDED)
+        return;
+    if (count == 0 && run->finished) {
+        enum hk_outcome meant = run->pub.outcome;
+        leftovers_set (run, NULL, 0);
+        hkd_run_ended (runs, run, meant ? meant : result_of (run), NULL);
+        return;
+    }
+    if (count)
+        leftovers_set (run, leftovers, count);
+    if (run->pub.phase == HK_RUN_STOPPING) {
+        run->look_wait_ms *= 2;
+        if (run->look_wait_ms > HKD_LOOK_MOST_MS)
+            run->look_wait_ms = HKD_LOOK_MOST_MS;
+        run->look_ms = runs->now_ms + run->look_wait_ms;
+        return;
+    }
+    if (count == 0)
+        return;
+    /* every script has a result: what is left changes none of it */
+    hkd_say (runs, LOG_WARNING, run, "%s left %zu processes, the first is %s",
+             run->pub.unit, count, leftovers[0]);
+    hkd_run_stop (runs, run, result_of (run), SIGTERM, "");
+}
+
+static void give_up (struct hkd_runs *runs, struct hkd_run *run)
+{
+    char reason[HK_REASON_BYTES];
+    enum hk_outcome meant = run->pub.outcome;
+
+    snprintf (reason, sizeof (reason), "%s%s%zu processes are left after KILL%s%s",
+              run->pub.reason, run->pub.reason[0] ? "; " : "",
+              run->pub.leftovers_count,
+              run->pub.leftovers_count ? ": " : "",
+              run->pub.leftovers_count ? run->pub.leftovers[0] : "");
+    if (meant != HK_OUTCOME_KILLED)
+        meant = HK_OUTCOME_TIMEOUT;
+    hkd_run_ended (runs, run, meant, reason);
+}
+
+static void tick_running (struct hkd_runs *runs, struct hkd_run *run)
+{
+    char limit[HK_DURATION_TEXT_BYTES], reason[HK_REASON_BYTES];
+    int64_t when;
+
+    if (!add (run->start_ms, run->policy.timeout_ms, &when)
+        || runs->now_ms < when)
+        return;
+    snprintf (reason, sizeof (reason), "%s exceeded %s",
+              run->pub.script[0] ? run->pub.script : "the run",
+              hk_duration_encode (run->policy.timeout_ms, limit));
+    hkd_say (runs, LOG_ERR, run, "%s", reason);
+    hkd_run_stop (runs, run, HK_OUTCOME_TIMEOUT, SIGTERM, reason);
+}
+
+static void tick_stopping (struct hkd_runs *runs, struct hkd_run *run)
+{
+    int64_t when;
+
+    if (run->stage == HKD_STAGE_TERM
+        && add (run->stage_ms, run->policy.kill_grace_ms, &when)
+        && runs->now_ms >= when) {
+        run->stage = HKD_STAGE_KILL;
+        run->stage_ms = runs->now_ms;
+        if (run->has_unit)
+            send_signal (runs, run, SIGKILL);
+    }
+    else if (run->stage == HKD_STAGE_KILL
+             && add (run->stage_ms, run->policy.give_up_ms, &when)
+             && runs->now_ms >= when) {
+        give_up (runs, run);
+        return;
+    }
+    if (runs->now_ms >= run->look_ms)
+        hkd_run_look (runs, run);
+}
+
+void hkd_run_tick (struct hkd_runs *runs, struct hkd_run *run)
+{
+    switch (run->pub.phase) {
+        case HK_RUN_STARTING:
+        case HK_RUN_RUNNING:
+            tick_running (runs, run);
+            break;
+        case HK_RUN_STOPPING:
+            tick_stopping (runs, run);
+            break;
+        case HK_RUN_ENDED:
+            if (runs->now_ms >= run->repeat_ms)
+                hkd_report (runs, run);
+            break;
+    }
+}
+
+int64_t hkd_run_deadline (const struct hkd_run *run)
+{
+    int64_t when = INT64_MAX, at;
+
+    switch (run->pub.phase) {
+        case HK_RUN_STARTING:
+        case HK_RUN_RUNNING:
+            add (run->start_ms, run->policy.timeout_ms, &when);
+            break;
+        case HK_RUN_STOPPING:
+            add (run->stage_ms,
+                 run->stage == HKD_STAGE_TERM ? run->policy.kill_grace_ms
+                                              : run->policy.give_up_ms,
+                 &when);
+            at = run->looking ? INT64_MAX : run->look_ms;
+            if (at < when)
+                when = at;
+            break;
+        case HK_RUN_ENDED:
+            when = run->repeat_ms;
+            break;
+    }
+    return when;
+}
