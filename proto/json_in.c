@@ -218,7 +218,7 @@ static bool read_string (struct hk_json_in *in, char *to, size_t *len)
 
     for (;;) {
         char *plain = in->at;
-        unsigned wide;
+        unsigned wide = 0;
         char bytes[4];
         size_t n;
 
