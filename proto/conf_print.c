@@ -64,8 +64,8 @@ char *hk_conf_value_expected (const struct hk_conf_row *row, char *buf)
         text = "host list, as node[1-4],login";
         break;
     case HK_CONF_ENDPOINTS:
-        text = "host names, IPv4, or IPv6 in brackets, with commas between, "
-               "without a port";
+        text = "host names, IPv4, or IPv6 in brackets, at most 16 with commas "
+               "between, without a port";
         break;
     }
     snprintf (buf, HK_ERROR_BYTES, "%s", text);

@@ -12,7 +12,7 @@
 #include "proto/duration.h"
 #include "proto/limits.h"
 
-enum { ENDPOINTS_LIMIT = 16, VALUE_BYTES = 4096 };
+enum { ENDPOINTS_LIMIT = 16, PATH_BYTES = 4096 };
 
 static void *field_of (const struct hk_conf_row *row, void *base)
 {
@@ -130,6 +130,8 @@ static int parse_user (const struct hk_conf_row *row,
     }
     if (errno == EINVAL)
         return unexpected (row, value, err);
+    if (errno == ENOENT)
+        return hk_error_set (err, EINVAL, "there is no user '%.100s'", value);
     return hk_error_errno (err, errno, "user '%.100s'", value);
 }
 
@@ -167,7 +169,7 @@ static bool is_value_ok (const struct hk_conf_row *row, const char *value)
 {
     switch (row->kind) {
     case HK_CONF_PATH:
-        return value[0] == '/' && strlen (value) < VALUE_BYTES;
+        return value[0] == '/' && strlen (value) < PATH_BYTES;
     case HK_CONF_HOST:
         return hk_host_name_valid (value);
     case HK_CONF_ADDRESS:
