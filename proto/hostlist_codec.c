@@ -190,7 +190,7 @@ static int find_suffix (struct parser *p, struct expression *e)
 
 static int parse_expression (struct parser *p)
 {
-    struct expression e = { .prefix = p->text + p->pos };
+    struct expression e = { .prefix = p->text + p->pos, .suffix = "" };
     char name[HK_HOST_NAME_BYTES];
 
     e.prefix_len = plain_len (e.prefix);

@@ -543,8 +543,10 @@ static void assert_in_manual (const char *page,
 
     snprintf (section, sizeof (section), "## [%s]\n", option->section);
     start = strstr (page, section);
-    if (!start)
+    if (!start) {
         fail_msg ("the manual lacks %s", section);
+        return;
+    }
     end = strstr (start + 1, "\n## ");
     put_preset (preset, sizeof (preset), option->preset);
     snprintf (entry, sizeof (entry), "\n*%s* = %s\n", option->name, preset);
