@@ -38,9 +38,10 @@ static struct {
 static struct throttle {
     char cause[CAUSE_BYTES];
     int64_t next_ms; /* no line before */
-    int64_t seen_ms;
+    uint64_t used;   /* count of look-ups at the last one */
     unsigned long passed_over;
 } throttles[CAUSES_LIMIT];
+static uint64_t look_ups; /* a clock is too coarse: a flood shares its tick */
 static pthread_mutex_t throttles_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void sink_stderr (void *arg,
@@ -202,7 +203,7 @@ static struct throttle *find_throttle (const char *cause)
     for (int i = 0; i < CAUSES_LIMIT; i++) {
         if (!strncmp (throttles[i].cause, cause, CAUSE_BYTES - 1))
             return &throttles[i];
-        if (throttles[i].seen_ms < oldest->seen_ms)
+        if (throttles[i].used < oldest->used)
             oldest = &throttles[i];
     }
     *oldest = (struct throttle){ 0 };
@@ -220,7 +221,7 @@ static bool may_log (const char *cause, unsigned long *passed_over)
     pthread_mutex_lock (&throttles_lock);
     t = find_throttle (cause);
     may = now >= t->next_ms;
-    t->seen_ms = now;
+    t->used = ++look_ups;
     if (may) {
         *passed_over = t->passed_over;
         t->passed_over = 0;

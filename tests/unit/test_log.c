@@ -127,6 +127,26 @@ static void many_causes_have_room (void **state)
     assert_int_equal (heard.count, 1001);
 }
 
+/* The causes in a full table that were heard last stay in it, within one tick
+ * of the clock as well.
+ */
+static void a_full_table_forgets_the_oldest_cause (void **state)
+{
+    char cause[32];
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        snprintf (cause, sizeof (cause), "full-%d", i);
+        hk_log_throttled (LOG_INFO, cause, "line");
+    }
+    for (int i = 0; i < 10; i++) {
+        hk_log_throttled (LOG_INFO, "new-a", "line");
+        hk_log_throttled (LOG_INFO, "new-b", "line");
+        hk_log_throttled (LOG_INFO, "full-63", "line");
+    }
+    assert_int_equal (heard.count, 66);
+}
+
 static void *log_much (void *arg)
 {
     for (int i = 0; i < 1000; i++) {
@@ -201,6 +221,7 @@ int main (void)
         cmocka_unit_test_setup (a_long_line_is_cut, set_up),
         cmocka_unit_test_setup (a_cause_is_heard_once_in_a_while, set_up),
         cmocka_unit_test_setup (many_causes_have_room, set_up),
+        cmocka_unit_test_setup (a_full_table_forgets_the_oldest_cause, set_up),
         cmocka_unit_test_setup (threads_may_log_at_once, set_up),
         cmocka_unit_test (without_a_sink_lines_go_to_stderr),
     };
