@@ -310,48 +310,61 @@ static void roles_are_granted_by_uid (void **state)
     end ();
 }
 
-/* A client of another uid, in a process of its own; what it was told comes
- * back as text.
+/* A client of another uid, in a program of its own; what it was told is its
+ * output.
  */
+static int run_asker (char **argv)
+{
+    struct hk_client_conf conf = {
+        .port = (uint16_t)atoi (argv[4]),
+        .key_port = (uint16_t)atoi (argv[5]),
+        .munge_socket = argv[6],
+        .role = argv[3],
+        .host = "node9",
+        .short_host = "node9",
+        .boot_id = boot_id,
+    };
+    struct seat *seat = &w.seats[0];
+    int64_t limit = now_ms () + LIMIT_MS;
+
+    hk_log_init ("test_link", LOG_CRIT, NULL, NULL);
+    if (setuid ((uid_t)atoi (argv[2])) < 0)
+        return 2;
+    conf.head = loopback = hk_hostlist_decode ("127.0.0.1", NULL);
+    seat->client = hk_link_client_create (&conf, NULL);
+    while (seat->client && !seat->ups && !seat->downs && now_ms () < limit)
+        turn ();
+    printf ("%s", seat->ups ? seat->role : seat->text);
+    hk_link_client_destroy (seat->client);
+    hk_hostlist_destroy (loopback);
+    return 0;
+}
+
 static void ask_as (uid_t uid, const char *role, char *text, size_t size)
 {
+    char numbers[3][16];
+    char role_text[16];
+    bool is_node = strcmp (role, "node") == 0;
+    char *argv[] = { "test_link", "ask",      numbers[0],    role_text,
+                     numbers[1],  numbers[2], munged.socket, NULL };
     int fds[2];
     pid_t pid;
     int status;
 
+    snprintf (role_text, sizeof (role_text), "%s", role);
+    snprintf (numbers[0], sizeof (numbers[0]), "%u", uid);
+    snprintf (numbers[1],
+              sizeof (numbers[1]),
+              "%u",
+              is_node ? w.node_port : w.client_port);
+    snprintf (numbers[2], sizeof (numbers[2]), "%u", w.key_port);
     assert_int_equal (pipe2 (fds, O_CLOEXEC), 0);
     pid = fork ();
     assert_true (pid >= 0);
     if (pid == 0) {
-        struct seat *seat;
-        int64_t limit = now_ms () + LIMIT_MS;
-
-        w.server = NULL;
-        if (setuid (uid) < 0)
-            _exit (2);
-        seat = join (role, "node9");
-        /* of the server, not of this process */
-        leave (seat);
-        seat->client = NULL;
-        {
-            struct hk_client_conf conf = {
-                .head = loopback,
-                .port = strcmp (role, "node") == 0 ? w.node_port
-                                                   : w.client_port,
-                .key_port = w.key_port,
-                .munge_socket = munged.socket,
-                .server_uid = 0,
-                .role = role,
-                .host = "node9",
-                .short_host = "node9",
-                .boot_id = boot_id,
-            };
-            seat->client = hk_link_client_create (&conf, NULL);
-        }
-        while (!seat->ups && !seat->downs && now_ms () < limit)
-            turn ();
-        dprintf (fds[1], "%s", seat->ups ? seat->role : seat->text);
-        _exit (0);
+        dup2 (fds[1], STDOUT_FILENO);
+        execv ("/proc/self/exe", argv);
+        _exit (127);
     }
     close (fds[1]);
     while (waitpid (pid, &status, WNOHANG) == 0) {
@@ -901,7 +914,7 @@ static int stop (void **state)
     return 0;
 }
 
-int main (void)
+int main (int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (a_node_is_welcomed_and_heard),
@@ -928,5 +941,7 @@ int main (void)
         cmocka_unit_test (many_messages_pass_in_a_second),
     };
 
+    if (argc == 7 && strcmp (argv[1], "ask") == 0)
+        return run_asker (argv);
     return cmocka_run_group_tests_name ("link", tests, start, stop);
 }
