@@ -92,6 +92,17 @@ struct hk_link_client {
     struct hk_error err;
 };
 
+/* link_client_state.c */
+/* Whatever can be done now without a message for the caller.  True if there
+ * may be more.
+ */
+bool hk_client_step (struct hk_link_client *c);
+/* What came from the coordinator: true if the caller gets it as *event. */
+bool hk_client_hear (struct hk_link_client *c,
+                     const struct hk_msg *msg,
+                     enum hk_client_event *event);
+void hk_client_forget_hello (struct hk_link_client *c);
+
 /* link_client_socket.c */
 int hk_client_open_fds (struct hk_link_client *c, struct hk_error *err);
 void hk_client_close_fds (struct hk_link_client *c);
