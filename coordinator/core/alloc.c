@@ -199,6 +199,42 @@ static void conflicts_end (struct hkc_core *core,
     }
 }
 
+static bool hello_is_under_way (const struct hkc_core *core)
+{
+    return core->life_state == HKC_LIFE_HELLO
+           || core->life_state == HKC_LIFE_ANSWERED;
+}
+
+/* The manager had not heard our answer when it said which jobs are active: the
+ * job that stands against the allocation is its own.  So this life's scheduler
+ * counts the whole of R; what was done before is freed to it once more.
+ */
+void hkc_end_repeated (struct hkc_core *core, struct hkc_alloc *alloc)
+{
+    bool own = false;
+
+    alloc->end_repeated = hello_is_under_way (core);
+    if (alloc->end_repeated)
+        return;
+    for (uint32_t i = 0; i < alloc->parts_count; i++)
+        own |= alloc->parts[i].conflict;
+    if (!own)
+        return;
+    if (core->life_state == HKC_LIFE_READY) {
+        hk_rankset_add_set (alloc->known, hk_resource_ranks (alloc->res));
+        hkc_alloc_dirty (core, alloc);
+    }
+    for (uint32_t i = 0; i < alloc->parts_count; i++) {
+        struct hkc_part *p = &alloc->parts[i];
+        if (!p->conflict)
+            continue;
+        p->conflict = false;
+        hkc_part_dirty (core, p);
+        hkc_cause_remove (core, p->host, HKC_CAUSE_CONFLICT, alloc->id);
+        hkc_part_reviewed (core, p);
+    }
+}
+
 int hkc_job_end (struct hkc_core *core,
                  const struct hkc_event *ev,
                  struct hkc_answer *answer,
@@ -215,6 +251,7 @@ int hkc_job_end (struct hkc_core *core,
                                  ev->job_end.t_end,
                                  digest))) {
         hk_resource_destroy (ev->job_end.res);
+        hkc_end_repeated (core, hkc_alloc_find (core, id));
         answer->alloc = id;
         answer->state = "held";
         return 0;
@@ -242,7 +279,6 @@ int hkc_job_end (struct hkc_core *core,
     core->next_pid += alloc->parts_count;
     hkc_alloc_insert (core, alloc);
     record (core, alloc);
-    conflicts_end (core, alloc);
     for (uint32_t i = 0; i < alloc->parts_count; i++)
         hkc_part_dirty (core, &alloc->parts[i]);
     hkc_alloc_dirty (core, alloc);
@@ -251,8 +287,7 @@ int hkc_job_end (struct hkc_core *core,
     /* DESIGN 6: an end that comes while a hello is under way is begun after
      * ready, since the manager itself counts it as allocated.
      */
-    if (!alloc->hold_begin && core->life_state != HKC_LIFE_HELLO
-        && core->life_state != HKC_LIFE_ANSWERED)
+    if (!alloc->hold_begin && !hello_is_under_way (core))
         hkc_alloc_begin (core, alloc);
     return 0;
 }
@@ -279,6 +314,7 @@ void hkc_alloc_begin (struct hkc_core *core, struct hkc_alloc *alloc)
     /* what begins later than a life's ready, its scheduler counts whole */
     if (core->life_state == HKC_LIFE_READY)
         hk_rankset_add_set (alloc->known, hk_resource_ranks (alloc->res));
+    conflicts_end (core, alloc);
     skip_uncovered (core, alloc);
     for (uint32_t i = 0; i < alloc->parts_count; i++)
         hkc_host_start_next (core, alloc->parts[i].host);

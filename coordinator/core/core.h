@@ -271,6 +271,7 @@ struct hkc_event {
             const char *life;
             bool partial_ok;
             uint64_t last_free;
+            uint64_t tag; /* HELLO: given back with its answer */
             const struct hk_rankset *active;      /* NULL: none */
             const struct hk_resource *account;    /* NULL: unavailable */
         } sched; /* HELLO, READY */
@@ -278,7 +279,7 @@ struct hkc_event {
             uint64_t n;
             const char *host;
             enum hkc_drain_result result;
-            const char *reason; /* ALREADY: the present one */
+            const char *reason; /* ALREADY, CHANGED: the present one */
             const char *text;   /* FAILED: why */
         } done; /* FREE_OK, DRAIN_DONE, UNDRAIN_DONE */
         struct {
@@ -332,6 +333,7 @@ struct hkc_action {
             struct hk_ack ack;
         } ack;
         struct {
+            uint64_t tag; /* of the hello: the host drops another's */
             const char *life;
             uint64_t jobid;
             int priority;
@@ -341,6 +343,7 @@ struct hkc_action {
             const char *free; /* idset; NULL: nothing was freed */
         } entry;
         struct {
+            uint64_t tag;
             const char *life;
             bool resumed; /* no entries: known is as it was */
         } hello_end;

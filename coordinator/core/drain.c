@@ -376,6 +376,14 @@ int hkc_undrain_done (struct hkc_core *core, const struct hkc_event *ev)
         return 0;
     }
     host->retries = 0;
+    /* an answer was lost and another reason of ours stands there */
+    if (ev->done.result == HKC_DRAIN_CHANGED && ev->done.reason
+        && strcmp (ev->done.reason, host->reason)
+        && is_ours (host, ev->done.reason)) {
+        hkc_strset (&host->reason, ev->done.reason);
+        reasons_first (core, host, ev->done.reason);
+        return 0;
+    }
     host->drain = HKC_UNDRAINED;
     hkc_strset (&host->reason, NULL);
     hkc_strset (&host->reasons, NULL);
@@ -393,6 +401,12 @@ void hkc_drain_anew (struct hkc_core *core)
 {
     for (struct hkc_host *h = zhashx_first (core->hosts); h;
          h = zhashx_next (core->hosts)) {
+        /* asked for and never answered: it may stand there as ours */
+        if (h->drain_n && h->reasons && h->drain == HKC_UNDRAINED) {
+            hkc_strset (&h->reason, h->asked);
+            h->drain = HKC_DRAINED_OURS;
+            hkc_host_dirty (core, h);
+        }
         h->drain_n = h->undrain_n = 0;
         h->retry_ms = 0;
         h->retries = 0;
@@ -408,4 +422,13 @@ void hkc_drain_anew (struct hkc_core *core)
         if (h->causes || h->drain != HKC_UNDRAINED)
             hkc_drain_review (core, h);
     }
+}
+
+/* A life is ready: what waited for that to be undrained is looked at. */
+void hkc_drain_ready (struct hkc_core *core)
+{
+    for (struct hkc_host *h = zhashx_first (core->hosts); h;
+         h = zhashx_next (core->hosts))
+        if (h->drain != HKC_UNDRAINED)
+            hkc_drain_review (core, h);
 }

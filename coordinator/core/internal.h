@@ -52,6 +52,7 @@ struct hkc_alloc {
     char *ranks_text;
     bool begun;
     bool hold_begin; /* a JOB_BEGIN is to come; else begun by us */
+    bool end_repeated; /* while a hello was under way */
     uint64_t pid;
     uint32_t parts_count;
     struct hkc_part *parts;
@@ -149,6 +150,7 @@ struct hkc_core {
     /* the scheduler's life */
     char *life;
     enum hkc_life_state life_state;
+    uint64_t hello_tag;
     bool online; /* a life without a hello */
     bool manager;
     bool partial_ok;
@@ -203,6 +205,7 @@ int hkc_job_end (struct hkc_core *core, const struct hkc_event *ev,
                  struct hkc_answer *answer, struct hk_error *err);
 int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err);
 int hkc_job_drop (struct hkc_core *core, uint64_t id, struct hk_error *err);
+void hkc_end_repeated (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_alloc_begin (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_alloc_unlink (struct hkc_core *core, struct hkc_alloc *alloc);
 
@@ -267,6 +270,7 @@ int64_t hkc_drain_deadline (const struct hkc_core *core);
 int hkc_drain_done (struct hkc_core *core, const struct hkc_event *ev);
 int hkc_undrain_done (struct hkc_core *core, const struct hkc_event *ev);
 void hkc_drain_anew (struct hkc_core *core);
+void hkc_drain_ready (struct hkc_core *core);
 
 /* sched.c, account.c */
 int hkc_sched_hello (struct hkc_core *core, const struct hkc_event *ev,

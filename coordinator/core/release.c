@@ -131,9 +131,10 @@ static bool window_is_open (const struct hkc_core *core,
  */
 static void free_alloc (struct hkc_core *core, struct hkc_alloc *alloc)
 {
-    struct hk_rankset *ranks = hk_rankset_create ();
+    struct hk_rankset *ranks = hk_rankset_copy (alloc->done);
     uint32_t kept = 0;
 
+    hk_rankset_keep_set (ranks, alloc->known); /* done in an earlier life */
     for (uint32_t i = 0; i < alloc->due_count; i++) {
         struct hkc_part *part = alloc->due[i];
         bool known = hk_rankset_contains (alloc->known, part->ranks);

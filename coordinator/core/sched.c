@@ -54,9 +54,12 @@ static void life_end (struct hkc_core *core)
 
 static void begin_recorded (struct hkc_core *core)
 {
-    for (struct hkc_alloc *a = core->first; a; a = a->next)
+    for (struct hkc_alloc *a = core->first; a; a = a->next) {
         if (!a->begun && !a->hold_begin)
             hkc_alloc_begin (core, a);
+        if (a->end_repeated)
+            hkc_end_repeated (core, a);
+    }
 }
 
 void hkc_recover_set (struct hkc_core *core, const char *why)
@@ -85,6 +88,7 @@ static void resume (struct hkc_core *core, uint64_t last_free)
         row = zlistx_next (core->frees);
     }
     act = hkc_act (core, HKC_ACT_HELLO_END);
+    act->hello_end.tag = core->hello_tag;
     act->hello_end.life = hkc_arena_dup (core, core->life);
     act->hello_end.resumed = true;
     if (!core->recover)
@@ -114,8 +118,10 @@ static void conflicts_set (struct hkc_core *core,
                 hkc_cause_add (core, p->host, HKC_CAUSE_CONFLICT, a->id,
                                "housekeeping: an active job holds a rank "
                                "whose housekeeping is not done");
-            else
+            else {
                 hkc_cause_remove (core, p->host, HKC_CAUSE_CONFLICT, a->id);
+                hkc_part_reviewed (core, p);
+            }
         }
     }
 }
@@ -162,6 +168,7 @@ int hkc_sched_hello (struct hkc_core *core,
         return hk_error_set (err, EINVAL, "life: expected 1 to 64 characters");
     if (same && ev->sched.last_free > core->free_n)
         hkc_recover_set (core, "the scheduler was told of frees that it lacks");
+    core->hello_tag = ev->sched.tag;
     if (!core->manager || !same) {
         core->manager = true;
         hkc_drain_anew (core);
@@ -217,6 +224,7 @@ static void tell (struct hkc_core *core, struct hkc_alloc *alloc)
     if (!hk_rankset_is_empty (alloc->known)) {
         char *text = hk_rankset_encode (gone);
         act = hkc_act (core, HKC_ACT_HELLO_ENTRY);
+        act->entry.tag = core->hello_tag;
         act->entry.life = hkc_arena_dup (core, core->life);
         act->entry.jobid = alloc->jobid;
         act->entry.priority = alloc->priority;
@@ -245,6 +253,7 @@ static void answer (struct hkc_core *core)
         hkc_alloc_close_if_done (core, a);
     }
     act = hkc_act (core, HKC_ACT_HELLO_END);
+    act->hello_end.tag = core->hello_tag;
     act->hello_end.life = hkc_arena_dup (core, core->life);
     core->life_state = HKC_LIFE_ANSWERED;
     core->sched_dirty = true;
@@ -290,6 +299,7 @@ static int online (struct hkc_core *core, const struct hkc_event *ev)
         hkc_account_compare (core, ev->sched.account);
     }
     due_anew (core);
+    hkc_drain_ready (core);
     begin_recorded (core);
     core->sched_dirty = true;
     return 0;
@@ -320,6 +330,7 @@ int hkc_sched_ready (struct hkc_core *core,
     if (ev->sched.account)
         hkc_account_compare (core, ev->sched.account);
     due_anew (core);
+    hkc_drain_ready (core);
     begin_recorded (core);
     return 0;
 }

@@ -18,6 +18,7 @@ struct hkc_manager {
     char life[LIFE_BYTES];
     int64_t heard_ms;
     uint64_t hello_seq; /* of the request that is being answered */
+    uint64_t hello_tag; /* its number among all hellos */
 };
 
 static int64_t boot_ms (void)
@@ -128,6 +129,7 @@ static void hello (struct hkc_manager *m, struct hk_peer *peer,
         return;
     }
     m->hello_seq = msg->seq;
+    note->ev.sched.tag = ++m->hello_tag;
     note->tag = msg->seq;
     note->ev.sched.partial_ok = msg->sched_hello.partial_ok;
     note->ev.sched.last_free = msg->sched_hello.last_free;
@@ -304,12 +306,30 @@ static void send_entry (struct hkc_manager *m, const struct hkc_action *act)
     json_decref (msg.sched_alloc.R);
 }
 
+/* S5: what is for another life or another hello than the present one. */
+static bool is_stale (const struct hkc_manager *m,
+                      const struct hkc_action *act)
+{
+    switch (act->kind) {
+        case HKC_ACT_FREE:
+            return strcmp (act->free.life, m->life) != 0;
+        case HKC_ACT_HELLO_ENTRY:
+            return act->entry.tag != m->hello_tag;
+        case HKC_ACT_HELLO_END:
+            return act->hello_end.tag != m->hello_tag;
+        case HKC_ACT_UNDRAIN:
+            return strcmp (act->drain.life, m->life) != 0;
+        default:
+            return false;
+    }
+}
+
 static void action (void *arg, const struct hkc_action *act)
 {
     struct hkc_manager *m = arg;
     struct hk_msg msg = { .type = HK_MSG_NONE };
 
-    if (!m->peer)
+    if (!m->peer || is_stale (m, act))
         return; /* it comes again in the next session */
     switch (act->kind) {
         case HKC_ACT_FREE:

@@ -1,0 +1,453 @@
+/* manager.c - a job manager with a scheduler that keeps its own books */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/sim/sim.h"
+
+enum { SAY_AGAIN_MS = 700, ADMINS_PERCENT = 50 };
+
+static void send_c (struct sim_msg *msg)
+{
+    msg->session = w.m.session;
+    msg->seq = ++w.m.out_seq;
+    sim_put (&w.m.to_c, msg);
+}
+
+static bool host_is_free (int host)
+{
+    if (w.m.drained[host])
+        return false;
+    for (size_t i = 0; i < w.m.jobs_count; i++)
+        for (int r = 0; r < w.per_host; r++)
+            if (w.m.jobs[i].booked
+                && hk_rankset_has (w.m.jobs[i].booked,
+                                   (uint32_t)(host * w.per_host + r)))
+                return false;
+    return true;
+}
+
+/* S1 as it matters: a job is placed on a rank.  Is that rank's last
+ * housekeeping over, in truth and on disk?
+ */
+static void check_placed (int host, uint64_t jobid)
+{
+    const struct sim_node *n = &w.nodes[host];
+    uint64_t held;
+
+    for (const struct sim_unit *u = n->units; u; u = u->next)
+        if (u->at < SIM_SCRIPTS)
+            sim_broken ("S1", "job %llu was placed on %s where scripts run",
+                        (unsigned long long)jobid, n->name);
+    for (int r = 0; r < w.per_host; r++)
+        if (sim_store_holds (w.c.store, (uint32_t)(host * w.per_host + r),
+                             &held))
+            sim_broken ("S1", "job %llu was placed on %s held for job %llu",
+                        (unsigned long long)jobid, n->name,
+                        (unsigned long long)held);
+}
+
+static char *make_R (const struct hk_rankset *ranks)
+{
+    char *ids = hk_rankset_encode (ranks), *R;
+    char hosts[8192] = "";
+    size_t at = 0;
+
+    for (uint32_t r = hk_rankset_first (ranks); r != HK_RANK_NONE;
+         r = hk_rankset_next (ranks, r))
+        at += (size_t)snprintf (hosts + at, sizeof (hosts) - at, "%sn%d",
+                                at ? "," : "", (int)r / w.per_host);
+    if (asprintf (&R,
+                  "{\"version\":1,\"execution\":{\"R_lite\":[{\"rank\":\"%s\","
+                  "\"children\":{\"core\":\"0-3\"}}],\"nodelist\":[\"%s\"],"
+                  "\"starttime\":1,\"expiration\":0}}", ids, hosts) < 0)
+        abort ();
+    free (ids);
+    return R;
+}
+
+void sim_job_start (void)
+{
+    struct sim_job *job;
+    int want = 1 + (int)sim_below (sim_chance (20) ? (uint32_t)w.nodes_count
+                                                   : 4);
+
+    if (w.m.phase != 3 || w.m.jobs_count >= 40)
+        return;
+    w.m.jobs = realloc (w.m.jobs, (w.m.jobs_count + 1) * sizeof (*w.m.jobs));
+    job = &w.m.jobs[w.m.jobs_count];
+    memset (job, 0, sizeof (*job));
+    job->ranks = hk_rankset_create ();
+    job->jobid = w.m.next_jobid;
+    for (int i = 0, h = (int)sim_below ((uint32_t)w.nodes_count);
+         i < w.nodes_count && want; i++, h = (h + 1) % w.nodes_count) {
+        if (!host_is_free (h))
+            continue;
+        check_placed (h, job->jobid);
+        for (int r = 0; r < w.per_host; r++)
+            hk_rankset_add (job->ranks, (uint32_t)(h * w.per_host + r));
+        want--;
+    }
+    if (hk_rankset_is_empty (job->ranks)) {
+        hk_rankset_destroy (job->ranks);
+        return;
+    }
+    w.m.next_jobid++;
+    job->R = make_R (job->ranks);
+    job->booked = hk_rankset_copy (job->ranks);
+    job->t_submit = w.wall;
+    w.m.jobs_count++;
+}
+
+static void job_drop (size_t i)
+{
+    struct sim_job *job = &w.m.jobs[i];
+
+    hk_rankset_destroy (job->ranks);
+    hk_rankset_destroy (job->booked);
+    free (job->R);
+    *job = w.m.jobs[--w.m.jobs_count];
+}
+
+static struct sim_job *job_find (uint64_t jobid)
+{
+    for (size_t i = 0; i < w.m.jobs_count; i++)
+        if (w.m.jobs[i].jobid == jobid)
+            return &w.m.jobs[i];
+    return NULL;
+}
+
+void sim_job_end (void)
+{
+    struct sim_job *job;
+
+    if (!w.m.jobs_count)
+        return;
+    job = &w.m.jobs[sim_below ((uint32_t)w.m.jobs_count)];
+    if (job->ended)
+        return;
+    job->ended = true;
+    job->t_end = w.wall;
+    sim_say ("M: job %llu ends", (unsigned long long)job->jobid);
+}
+
+/* An end is said until it is recorded, now and then also later. */
+static void say_ends (void)
+{
+    for (size_t i = 0; i < w.m.jobs_count; i++) {
+        struct sim_job *job = &w.m.jobs[i];
+        struct sim_msg *msg;
+        if (!job->ended || w.now_ms < job->said_ms
+            || (job->recorded && !job->repeat
+                && !(w.faults && sim_chance (1))))
+            continue;
+        job->said_ms = w.now_ms + SAY_AGAIN_MS;
+        msg = sim_msg (SIM_JOB_END);
+        msg->jobid = job->jobid;
+        msg->job = (int)job->jobid;
+        msg->n = job->said_n = ++w.ids;
+        msg->text = strdup (job->R);
+        msg->t_submit = job->t_submit;
+        msg->t_end = job->t_end;
+        sim_put (&w.m.to_c, msg);
+    }
+}
+
+/* Jobs that the manager itself tells its scheduler of. */
+static bool is_active (const struct sim_job *job)
+{
+    return !job->ended || !job->recorded;
+}
+
+static char *active_text (void)
+{
+    struct hk_rankset *set = hk_rankset_create ();
+    char *text;
+
+    for (size_t i = 0; i < w.m.jobs_count; i++) {
+        w.m.jobs[i].named = is_active (&w.m.jobs[i]);
+        if (w.m.jobs[i].named)
+            hk_rankset_add_set (set, w.m.jobs[i].ranks);
+    }
+    text = hk_rankset_encode (set);
+    hk_rankset_destroy (set);
+    return text;
+}
+
+void sim_manager_unlink (void)
+{
+    if (w.m.session && w.c.core)
+        sim_say ("M: the session is lost");
+    w.m.session = 0;
+    w.m.hello_ms = w.now_ms + sim_below (500);
+    sim_queue_clear (&w.m.to_m);
+    sim_queue_clear (&w.m.to_c);
+}
+
+/* The scheduler starts anew: what it knew is gone. */
+void sim_manager_reload (void)
+{
+    snprintf (w.m.life, sizeof (w.m.life), "life-%d", ++w.m.lives);
+    sim_say ("M: scheduler %s starts", w.m.life);
+    sim_manager_unlink ();
+    w.m.phase = 0;
+    w.m.partial_ok = sim_chance (50);
+    w.m.last_free = 0;
+    for (size_t i = 0; i < w.m.jobs_count; i++) {
+        hk_rankset_destroy (w.m.jobs[i].booked);
+        w.m.jobs[i].booked = NULL;
+    }
+}
+
+static void say_hello (void)
+{
+    struct sim_msg *msg = sim_msg (SIM_SCHED_HELLO);
+
+    w.hellos++;
+    sim_say ("M: says hello, life %s, phase %d", w.m.life, w.m.phase);
+    w.m.awaits = true;
+    w.m.session = sim_id ();
+    w.m.out_seq = w.m.in_seq = 0;
+    if (w.m.phase != 3)
+        w.m.phase = 1;
+    /* the manager tells its scheduler of active jobs, and us their ranks */
+    if (w.m.phase == 1) {
+        for (size_t i = 0; i < w.m.jobs_count; i++) {
+            struct sim_job *job = &w.m.jobs[i];
+            hk_rankset_destroy (job->booked);
+            job->booked = is_active (job) ? hk_rankset_copy (job->ranks)
+                                          : NULL;
+        }
+    }
+    msg->ranks = active_text ();
+    msg->partial_ok = w.m.partial_ok;
+    msg->n = w.m.last_free;
+    snprintf (msg->life, sizeof (msg->life), "%s", w.m.life);
+    send_c (msg);
+}
+
+void sim_manager_tick (void)
+{
+    if (w.m.session == 0 && w.now_ms >= w.m.hello_ms && w.c.core)
+        say_hello ();
+    else if (w.m.session && w.m.phase == 1
+             && w.now_ms > w.m.hello_ms + 30000) /* no answer: again */
+        sim_manager_unlink ();
+    say_ends ();
+}
+
+/* ---- what the coordinator says ---- */
+
+static void on_entry (const struct sim_msg *msg)
+{
+    struct hk_resource *res = hk_resource_decode (msg->text, NULL);
+    struct sim_job *job = job_find (msg->jobid);
+    struct hk_rankset *free_set = msg->ranks
+                                      ? hk_rankset_decode (msg->ranks, NULL)
+                                      : NULL;
+
+    sim_say ("M: is told of job %llu but [%s]",
+             (unsigned long long)msg->jobid, msg->ranks ? msg->ranks : "");
+    if (!w.m.awaits)
+        sim_broken ("S5", "an entry that nobody asked for");
+    if (msg->ranks && !w.m.partial_ok)
+        sim_broken ("hello", "free without partial-ok");
+    if (!job)
+        sim_broken ("hello", "job %llu is told and was never ours",
+                    (unsigned long long)msg->jobid);
+    if (is_active (job))
+        sim_broken ("hello", "job %llu is active and was told",
+                    (unsigned long long)msg->jobid);
+    hk_rankset_destroy (job->booked); /* told anew: it replaces */
+    job->booked = hk_rankset_copy (hk_resource_ranks (res));
+    if (free_set)
+        hk_rankset_remove_set (job->booked, free_set);
+    hk_rankset_destroy (free_set);
+    hk_resource_destroy (res);
+}
+
+static char *account (void)
+{
+    struct hk_rankset *set = hk_rankset_create ();
+    char *R = NULL;
+
+    for (size_t i = 0; i < w.m.jobs_count; i++)
+        if (w.m.jobs[i].booked && !is_active (&w.m.jobs[i]))
+            hk_rankset_add_set (set, w.m.jobs[i].booked);
+    if (!hk_rankset_is_empty (set))
+        R = make_R (set);
+    hk_rankset_destroy (set);
+    return R;
+}
+
+static void on_hello_end (const struct sim_msg *msg)
+{
+    struct sim_msg *ready;
+
+    if (!w.m.awaits)
+        sim_broken ("S5", "the end of an answer that nobody asked for");
+    w.m.awaits = false;
+    if (msg->flag) {
+        if (w.m.phase != 3)
+            sim_broken ("S5", "resumed a life that was not ready");
+        for (size_t i = 0; i < w.m.jobs_count; i++)
+            w.m.jobs[i].named = w.m.jobs[i].repeat;
+        return;
+    }
+    w.m.phase = 2;
+    ready = sim_msg (SIM_SCHED_READY);
+    snprintf (ready->life, sizeof (ready->life), "%s", w.m.life);
+    if (sim_chance (60))
+        ready->text = account ();
+    send_c (ready);
+    w.m.phase = 3;
+    /* what was named as active and has ended: its end is said once more, for
+     * the coordinator may have taken it for another job's */
+    for (size_t i = 0; i < w.m.jobs_count; i++)
+        if (w.m.jobs[i].named && w.m.jobs[i].ended)
+            w.m.jobs[i].repeat = true, w.m.jobs[i].said_n = 0;
+    sim_say ("M: scheduler %s is ready", w.m.life);
+}
+
+/* S2: at most once in each life, only what the scheduler counts; final with
+ * the free that empties it.
+ */
+static void on_free (const struct sim_msg *msg)
+{
+    struct hk_rankset *ranks = hk_rankset_decode (msg->ranks, NULL);
+    struct sim_job *job = job_find (msg->jobid);
+    struct sim_msg *ok;
+
+    w.frees++;
+    if (strcmp (msg->life, w.m.life))
+        sim_broken ("S5", "a free for life %s in %s", msg->life, w.m.life);
+    if (w.m.phase != 3)
+        sim_broken ("S5", "a free before ready");
+    if (msg->n > w.m.last_free) {
+        if (!job || !job->booked || !hk_rankset_contains (job->booked, ranks))
+            sim_broken ("S2", "job %llu ranks %s freed, the books do not "
+                        "have them", (unsigned long long)msg->jobid,
+                        msg->ranks);
+        job->recorded = true; /* the answer to its end may be lost */
+        hk_rankset_remove_set (job->booked, ranks);
+        if (msg->flag != hk_rankset_is_empty (job->booked))
+            sim_broken ("S2", "job %llu: final is %d and the books have %zu",
+                        (unsigned long long)msg->jobid, msg->flag,
+                        hk_rankset_count (job->booked));
+        w.m.last_free = msg->n;
+        sim_say ("M: job %llu ranks %s are free%s",
+                 (unsigned long long)msg->jobid, msg->ranks,
+                 msg->flag ? ", final" : "");
+    }
+    hk_rankset_destroy (ranks);
+    ok = sim_msg (SIM_FREE_OK);
+    ok->n = msg->n;
+    send_c (ok);
+}
+
+static void on_drain (const struct sim_msg *msg)
+{
+    struct sim_msg *done = sim_msg (msg->kind == SIM_DRAIN ? SIM_DRAIN_DONE
+                                                           : SIM_UNDRAIN_DONE);
+    int host = sim_host_index (msg->host);
+    char **reason = &w.m.drained[host];
+
+    w.drains++;
+    sim_say ("M: asked to %s %s: %s", msg->kind == SIM_DRAIN ? "drain" : "undrain", msg->host, msg->text);
+    if (strncmp (msg->text, "housekeeping", 12))
+        sim_broken ("S7", "a reason that is not ours: %s", msg->text);
+    done->n = msg->n;
+    snprintf (done->host, sizeof (done->host), "%s", msg->host);
+    if (w.faults && sim_chance (10))
+        done->result = HKC_DRAIN_FAILED;
+    else if (msg->kind == SIM_DRAIN) {
+        done->result = *reason ? HKC_DRAIN_ALREADY : HKC_DRAIN_OK;
+        done->text = *reason ? strdup (*reason) : NULL;
+        if (!*reason) {
+            *reason = strdup (msg->text);
+            w.m.admins[host] = false;
+            sim_say ("M: %s is drained: %s", msg->host, msg->text);
+        }
+    }
+    else if (!*reason)
+        done->result = HKC_DRAIN_NOT_DRAINED;
+    else if (strcmp (*reason, msg->text))
+        done->result = HKC_DRAIN_CHANGED, done->text = strdup (*reason);
+    else {
+        if (w.m.admins[host])
+            sim_broken ("S7", "%s: an admin's drain was undone", msg->host);
+        sim_say ("M: %s is undrained: %s", msg->host, msg->text);
+        free (*reason);
+        *reason = NULL;
+        done->result = HKC_DRAIN_OK;
+    }
+    send_c (done);
+}
+
+/* The answer to an end.  "done": nothing of it is held any more.  If it was
+ * named as active to this life's scheduler, no free will come: it is the
+ * manager's own to take out of the books.
+ */
+static void on_recorded (const struct sim_msg *msg)
+{
+    struct sim_job *job = job_find ((uint64_t)msg->job);
+
+    if (!job || msg->n != job->said_n)
+        return;
+    sim_say ("M: job %d is recorded: %s", msg->job, msg->state);
+    job->recorded = true;
+    job->repeat = false;
+    if (!strcmp (msg->state, "done") && job->named)
+        job_drop ((size_t)(job - w.m.jobs));
+}
+
+void sim_manager_deliver (struct sim_msg *msg)
+{
+    if (msg->kind == SIM_RECORDED) {
+        on_recorded (msg);
+        return;
+    }
+    if (msg->session != w.m.session || msg->seq <= w.m.in_seq)
+        return;
+    w.m.in_seq = msg->seq;
+    switch (msg->kind) {
+        case SIM_ENTRY:
+            on_entry (msg);
+            break;
+        case SIM_HELLO_END:
+            on_hello_end (msg);
+            break;
+        case SIM_FREE:
+            on_free (msg);
+            break;
+        default:
+            on_drain (msg);
+            break;
+    }
+}
+
+/* An admin drains, and undrains also what we drained for a failure. */
+void sim_admin (void)
+{
+    int host = (int)sim_below ((uint32_t)w.nodes_count);
+    char **reason = &w.m.drained[host];
+
+    if (!*reason) {
+        *reason = strdup ("a fan is broken");
+        w.m.admins[host] = true;
+    }
+    else if (w.m.admins[host] || strstr (*reason, "exit-code")
+             || strstr (*reason, "signal") || strstr (*reason, "start-failed")
+             || strstr (*reason, "vanished") || strstr (*reason, "timeout")
+             || strstr (*reason, "unknown") || strstr (*reason, "killed")) {
+        uint64_t held;
+        /* an admin looks first: what is held stays drained */
+        for (int r = 0; r < w.per_host; r++)
+            if (sim_store_holds (w.c.store,
+                                 (uint32_t)(host * w.per_host + r), &held))
+                return;
+        sim_say ("admin: %s is undrained: %s", w.nodes[host].name, *reason);
+        free (*reason);
+        *reason = NULL;
+    }
+}
