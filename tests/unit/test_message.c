@@ -168,6 +168,73 @@ static void every_message_has_a_case_with_every_field (void **state)
     }
 }
 
+/* The paragraph of the manual page about a message: from the line that begins
+ * with names of messages, this one among them, to the next one.
+ */
+static char *find_paragraph (const char *page, const char *name)
+{
+    char word[64];
+    const char *line = page;
+    const char *found = NULL;
+
+    snprintf (word, sizeof (word), "*%s*", name);
+    while (line && *line) {
+        const char *end = strchrnul (line, '\n');
+        const char *at = strstr (line, word);
+
+        if (*line == '*' && found)
+            return strndup (found, (size_t)(line - found));
+        if (*line == '*' && at && at < end)
+            found = line;
+        line = *end ? end + 1 : end;
+    }
+    return found ? strdup (found) : NULL;
+}
+
+/* Each by its name, with a question mark if and only if it is optional. */
+static void check_named (const char *name,
+                         const struct hk_msg_field *fields,
+                         const char *paragraph)
+{
+    for (; fields->name; fields++) {
+        char word[64];
+
+        snprintf (word,
+                  sizeof (word),
+                  "_%s_%s",
+                  fields->name,
+                  fields->optional ? "?" : "");
+        if (!strstr (paragraph, word))
+            fail_msg ("%s: no %s in the manual page", name, word);
+        snprintf (word, sizeof (word), "_%s_?", fields->name);
+        if (!fields->optional && strstr (paragraph, word))
+            fail_msg ("%s: %s is not optional", name, fields->name);
+        if (fields->sub && strcmp (fields->name, "runs") != 0)
+            check_named (name, fields->sub, paragraph);
+    }
+}
+
+static void the_manual_page_names_every_message_and_field (void **state)
+{
+    size_t len;
+    char *page = read_file ("proto/", "hk-protocol.7.scd", &len);
+    /* before, a few fields of the frame look like messages */
+    const char *messages = strstr (page, "# THE KEY AND THE SESSION");
+
+    (void)state;
+    assert_non_null (messages);
+    for (int i = HK_MSG_NONE + 1; i < HK_MSG_COUNT; i++) {
+        const struct hk_msg_row *row = hk_msg_row ((enum hk_msg_type)i);
+        char *paragraph = find_paragraph (messages, row->name);
+
+        if (!paragraph)
+            fail_msg ("%s is not in the manual page", row->name);
+        check_named (row->name, row->fields, paragraph);
+        free (paragraph);
+    }
+    free (page);
+}
+
 static int decode (const char *text, struct hk_msg *msg)
 {
     struct hk_error err;
@@ -532,6 +599,7 @@ int main (void)
         cmocka_unit_test (valid_messages_survive_a_round_trip),
         cmocka_unit_test (invalid_messages_are_refused_with_the_cause),
         cmocka_unit_test (every_message_has_a_case_with_every_field),
+        cmocka_unit_test (the_manual_page_names_every_message_and_field),
         cmocka_unit_test (the_type_may_stand_anywhere),
         cmocka_unit_test (unknown_fields_are_passed_over),
         cmocka_unit_test (null_is_as_good_as_absent),
