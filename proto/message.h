@@ -185,6 +185,7 @@ struct hk_msg_sched_hello {
     bool partial_ok;
     uint64_t last_free;
     const char *active; /* idset of ranks of active jobs; NULL: none */
+    json_t *jobs;       /* array of their ids; NULL: not said */
     bool take_over;
 };
 

@@ -270,6 +270,7 @@ static fields_t sched_hello_fields = {
            IDSET,
            LIMIT (HK_IDSET_TEXT_BYTES),
            OPTIONAL),
+    FIELD (hk_msg_sched_hello, jobs, ARRAY, OPTIONAL),
     FIELD (hk_msg_sched_hello, take_over, BOOL, OPTIONAL),
     END,
 };

@@ -180,29 +180,47 @@ static void record (struct hkc_core *core, const struct hkc_alloc *alloc)
     row->alloc.parts_count = alloc->parts_count;
 }
 
-/* A job that ends on a rank ends the conflict that an active job there had
- * caused: the active job was this one, or it is gone from the rank.
- */
-static void conflicts_end (struct hkc_core *core,
-                           const struct hkc_alloc *ended)
-{
-    for (uint32_t i = 0; i < ended->parts_count; i++) {
-        struct hkc_host *host = ended->parts[i].host;
-        for (struct hkc_part *p = host->parts; p; p = p->next_on_host) {
-            if (!p->conflict || p->alloc == ended)
-                continue;
-            p->conflict = false;
-            hkc_part_dirty (core, p);
-            hkc_cause_remove (core, host, HKC_CAUSE_CONFLICT, p->alloc->id);
-            hkc_part_reviewed (core, p);
-        }
-    }
-}
-
 static bool hello_is_under_way (const struct hkc_core *core)
 {
     return core->life_state == HKC_LIFE_HELLO
            || core->life_state == HKC_LIFE_ANSWERED;
+}
+
+/* A job that ends on a host ends the conflict that an active job there had
+ * caused: the active job was this one, or it is gone from the host.
+ */
+static void conflicts_end (struct hkc_core *core,
+                           struct hkc_host *host,
+                           const struct hkc_alloc *ended)
+{
+    for (struct hkc_part *p = host->parts; p; p = p->next_on_host) {
+        if (!p->conflict || p->alloc == ended)
+            continue;
+        p->conflict = false;
+        hkc_part_dirty (core, p);
+        hkc_cause_remove (core, host, HKC_CAUSE_CONFLICT, p->alloc->id);
+        hkc_part_reviewed (core, p);
+    }
+}
+
+/* The manager had it for active, and all of it is done: so is the conflict.
+ * While a hello is under way the manager's word of it stands; it says the end
+ * once more after ready.
+ */
+void hkc_job_end_again (struct hkc_core *core, uint64_t jobid,
+                        const struct hk_resource *res)
+{
+    const struct hk_rankset *ranks = hk_resource_ranks (res);
+
+    if (hello_is_under_way (core) || !hkc_active_take (core, jobid))
+        return;
+    for (uint32_t r = hk_rankset_first (ranks); r != HK_RANK_NONE;
+         r = hk_rankset_next (ranks, r)) {
+        struct hkc_host *host = hkc_host_find (core,
+                                               hk_resource_host (res, r));
+        if (host)
+            conflicts_end (core, host, NULL);
+    }
 }
 
 /* The manager had not heard our answer when it said which jobs are active: the
@@ -211,14 +229,8 @@ static bool hello_is_under_way (const struct hkc_core *core)
  */
 void hkc_end_repeated (struct hkc_core *core, struct hkc_alloc *alloc)
 {
-    bool own = false;
-
     alloc->end_repeated = hello_is_under_way (core);
-    if (alloc->end_repeated)
-        return;
-    for (uint32_t i = 0; i < alloc->parts_count; i++)
-        own |= alloc->parts[i].conflict;
-    if (!own)
+    if (alloc->end_repeated || !hkc_active_take (core, alloc->jobid))
         return;
     if (core->life_state == HKC_LIFE_READY) {
         hk_rankset_add_set (alloc->known, hk_resource_ranks (alloc->res));
@@ -314,7 +326,9 @@ void hkc_alloc_begin (struct hkc_core *core, struct hkc_alloc *alloc)
     /* what begins later than a life's ready, its scheduler counts whole */
     if (core->life_state == HKC_LIFE_READY)
         hk_rankset_add_set (alloc->known, hk_resource_ranks (alloc->res));
-    conflicts_end (core, alloc);
+    if (hkc_active_take (core, alloc->jobid))
+        for (uint32_t i = 0; i < alloc->parts_count; i++)
+            conflicts_end (core, alloc->parts[i].host, alloc);
     skip_uncovered (core, alloc);
     for (uint32_t i = 0; i < alloc->parts_count; i++)
         hkc_host_start_next (core, alloc->parts[i].host);

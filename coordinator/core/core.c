@@ -31,6 +31,7 @@ struct hkc_core *hkc_core_create (const struct hkc_setup *setup)
     core->jobs = hkc_idhash_create ();
     core->peers = hkc_idhash_create ();
     core->frees = zlistx_new ();
+    core->active = zhashx_new ();
     return core;
 }
 
@@ -52,6 +53,7 @@ void hkc_core_destroy (struct hkc_core *core)
     while ((row = zlistx_detach (core->frees, NULL)))
         hkc_free_row_destroy (row);
     zlistx_destroy (&core->frees);
+    zhashx_destroy (&core->active);
     zhashx_destroy (&core->hosts);
     zhashx_destroy (&core->aliases);
     zhashx_destroy (&core->allocs);
@@ -74,12 +76,12 @@ static void tick (struct hkc_core *core)
     hkc_drain_tick (core);
 }
 
-static int alive (struct hkc_core *core, uint64_t peer, struct hk_error *err)
+static int alive (struct hkc_core *core, uint64_t peer)
 {
     struct hkc_host *host = hkc_host_of_peer (core, peer);
 
     if (!host)
-        return hk_error_set (err, ESTALE, "no session");
+        return hkc_node_unknown (core, peer);
     hkc_node_heard (core, host);
     return 0;
 }
@@ -126,6 +128,9 @@ int hkc_core_step (struct hkc_core *core,
             return 0;
         case HKC_EV_JOB_END:
             return hkc_job_end (core, ev, answer, err);
+        case HKC_EV_JOB_END_AGAIN:
+            hkc_job_end_again (core, ev->job_end.jobid, ev->job_end.res);
+            return 0;
         case HKC_EV_JOB_BEGIN:
             return hkc_job_begin (core, ev->job.alloc, err);
         case HKC_EV_JOB_DROP:
@@ -135,9 +140,9 @@ int hkc_core_step (struct hkc_core *core,
         case HKC_EV_NODE_STATE:
             return hkc_node_state (core, ev, err);
         case HKC_EV_NODE_RUN:
-            return hkc_node_run (core, ev, err);
+            return hkc_node_run (core, ev);
         case HKC_EV_NODE_ALIVE:
-            return alive (core, ev->node.peer, err);
+            return alive (core, ev->node.peer);
         case HKC_EV_NODE_GONE:
             return hkc_node_gone (core, ev->node.peer);
         case HKC_EV_SCHED_HELLO:

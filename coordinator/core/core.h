@@ -139,6 +139,7 @@ struct hkc_row_sched {
     bool account_spoken;
     uint64_t free_n;
     const char *recover; /* why the store is not believed; "" if it is */
+    const char *active;  /* ids of jobs that the hello named, by spaces */
 };
 struct hkc_row_history {
     uint64_t pid;
@@ -193,6 +194,7 @@ struct hkc_row {
 enum hkc_event_kind {
     HKC_EV_TICK = 1, /* timers, frees, drains; last of each turn */
     HKC_EV_JOB_END,
+    HKC_EV_JOB_END_AGAIN, /* of a closed allocation: job_end.res is borrowed */
     HKC_EV_JOB_BEGIN,  /* the job manager let go of the ranks */
     HKC_EV_JOB_DROP,   /* recorded, but the job runs again */
     HKC_EV_NODE_HELLO, /* answered by a WELCOME or REFUSE action */
@@ -273,6 +275,8 @@ struct hkc_event {
             uint64_t last_free;
             uint64_t tag; /* HELLO: given back with its answer */
             const struct hk_rankset *active;      /* NULL: none */
+            const uint64_t *jobs; /* ids of the active jobs */
+            size_t jobs_count;
             const struct hk_resource *account;    /* NULL: unavailable */
         } sched; /* HELLO, READY */
         struct {

@@ -257,7 +257,7 @@ static int change_host (const struct hkc_host *host, hkc_row_f fn, void *arg)
     return fn (arg, &row);
 }
 
-static int change_sched (const struct hkc_core *core, hkc_row_f fn, void *arg)
+static int change_sched (struct hkc_core *core, hkc_row_f fn, void *arg)
 {
     struct hkc_row row = {
         .kind = HKC_ROW_SCHED,
@@ -270,8 +270,19 @@ static int change_sched (const struct hkc_core *core, hkc_row_f fn, void *arg)
             .recover = core->recover ? core->recover : "",
         },
     };
+    size_t size = zhashx_size (core->active) * 24 + 1;
+    char *text = hkc_zalloc (size), *out = text;
+    int rc;
 
-    return fn (arg, &row);
+    for (void *item = zhashx_first (core->active); item;
+         item = zhashx_next (core->active)) {
+        out = stpcpy (out, zhashx_cursor (core->active));
+        *out++ = ' ';
+    }
+    row.sched.active = text;
+    rc = fn (arg, &row);
+    free (text);
+    return rc;
 }
 
 /* Rows of an allocation that closes in this turn come first, its CLOSED row

@@ -157,7 +157,8 @@ struct hkc_core {
     bool account_spoken;
     uint64_t free_n;
     uint64_t drain_n;
-    struct hk_rankset *active; /* of the hello that is under way */
+    zhashx_t *active; /* ids (text) of jobs that this life's hello named and
+                         whose end was not said since */
     zlistx_t *frees;           /* hkc_row_free, heap; not confirmed */
     char *recover;
     int64_t scan_ms; /* when silence is looked for next */
@@ -203,6 +204,8 @@ void hkc_alloc_insert (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_alloc_parts (struct hkc_core *core, struct hkc_alloc *alloc);
 int hkc_job_end (struct hkc_core *core, const struct hkc_event *ev,
                  struct hkc_answer *answer, struct hk_error *err);
+void hkc_job_end_again (struct hkc_core *core, uint64_t jobid,
+                        const struct hk_resource *res);
 int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err);
 int hkc_job_drop (struct hkc_core *core, uint64_t id, struct hk_error *err);
 void hkc_end_repeated (struct hkc_core *core, struct hkc_alloc *alloc);
@@ -246,8 +249,9 @@ int64_t hkc_silence_deadline (const struct hkc_core *core);
 /* report.c */
 int hkc_node_state (struct hkc_core *core, const struct hkc_event *ev,
                     struct hk_error *err);
-int hkc_node_run (struct hkc_core *core, const struct hkc_event *ev,
-                  struct hk_error *err);
+int hkc_node_run (struct hkc_core *core, const struct hkc_event *ev);
+/* A message of a session that is none: its peer is to say HELLO again. */
+int hkc_node_unknown (struct hkc_core *core, uint64_t peer);
 int hkc_kill (struct hkc_core *core, const struct hkc_event *ev,
               struct hkc_answer *answer);
 
@@ -273,6 +277,8 @@ void hkc_drain_anew (struct hkc_core *core);
 void hkc_drain_ready (struct hkc_core *core);
 
 /* sched.c, account.c */
+/* Was the job named as active to this life?  It is no longer, then. */
+bool hkc_active_take (struct hkc_core *core, uint64_t jobid);
 int hkc_sched_hello (struct hkc_core *core, const struct hkc_event *ev,
                      struct hk_error *err);
 int hkc_sched_ready (struct hkc_core *core, const struct hkc_event *ev,
@@ -282,6 +288,9 @@ int hkc_free_ok (struct hkc_core *core, uint64_t n);
 void hkc_sched_tick (struct hkc_core *core); /* answer a hello when it can be */
 void hkc_account_compare (struct hkc_core *core,
                           const struct hk_resource *account);
+/* A copy for the turn: the free may be confirmed before it is carried out. */
+struct hkc_row_free hkc_free_borrow (struct hkc_core *core,
+                                     const struct hkc_row_free *row);
 void hkc_free_row_destroy (struct hkc_row_free *row);
 void hkc_recover_set (struct hkc_core *core, const char *why);
 

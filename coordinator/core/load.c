@@ -164,6 +164,13 @@ static int load_sched (struct hkc_core *core, const struct hkc_row_sched *row)
     core->partial_ok = row->partial_ok;
     core->account_spoken = row->account_spoken;
     core->free_n = row->free_n;
+    for (const char *p = row->active; *p;) {
+        char key[24];
+        size_t n = strcspn (p, " ");
+        snprintf (key, sizeof (key), "%.*s", (int)n, p);
+        zhashx_update (core->active, key, core);
+        p += n + (p[n] == ' ');
+    }
     hkc_strset (&core->recover, *row->recover ? row->recover : NULL);
     return 0;
 }

@@ -39,6 +39,12 @@ struct hkc_host *hkc_host_of_peer (struct hkc_core *core, uint64_t peer)
     return zhashx_lookup (core->peers, &peer);
 }
 
+int hkc_node_unknown (struct hkc_core *core, uint64_t peer)
+{
+    hkc_act (core, HKC_ACT_CLOSE)->node.peer = peer;
+    return 0;
+}
+
 void hkc_host_free (struct hkc_host *host)
 {
     while (host->strays) {

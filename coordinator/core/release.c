@@ -110,8 +110,8 @@ static void free_send (struct hkc_core *core,
     row->final = hk_rankset_is_empty (alloc->known);
     zlistx_add_end (core->frees, row);
     core->sched_dirty = true;
-    hkc_put (core, HKC_ROW_FREE)->free = *row;
-    hkc_act (core, HKC_ACT_FREE)->free = *row;
+    hkc_put (core, HKC_ROW_FREE)->free = hkc_free_borrow (core, row);
+    hkc_act (core, HKC_ACT_FREE)->free = hkc_free_borrow (core, row);
     hkc_say (core, LOG_DEBUG, alloc->jobid, NULL, "freed ranks %s%s", text,
              row->final ? ", final" : "");
 }

@@ -176,14 +176,12 @@ static void run_take (struct hkc_core *core,
         stray_add (core, host, run);
 }
 
-int hkc_node_run (struct hkc_core *core,
-                  const struct hkc_event *ev,
-                  struct hk_error *err)
+int hkc_node_run (struct hkc_core *core, const struct hkc_event *ev)
 {
     struct hkc_host *host = hkc_host_of_peer (core, ev->node_run.peer);
 
     if (!host)
-        return hk_error_set (err, ESTALE, "no session");
+        return hkc_node_unknown (core, ev->node_run.peer);
     hkc_node_heard (core, host);
     if (host->conflict || !host->heard)
         return 0; /* it is in the state that follows */
@@ -260,7 +258,7 @@ int hkc_node_state (struct hkc_core *core,
     struct hkc_host *host = hkc_host_of_peer (core, ev->node_state.peer);
 
     if (!host)
-        return hk_error_set (err, ESTALE, "no session");
+        return hkc_node_unknown (core, ev->node_state.peer);
     if (strcmp (ev->node_state.boot_id, host->session_boot))
         return hk_error_set (err, EINVAL, "boot id is not the HELLO's");
     hkc_node_heard (core, host);

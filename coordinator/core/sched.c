@@ -1,6 +1,7 @@
 /* sched.c - the scheduler's lives: hello, answer, ready, gone */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -12,6 +13,17 @@ void hkc_free_row_destroy (struct hkc_row_free *row)
     free ((char *)row->ranks);
     free ((char *)row->R);
     free (row);
+}
+
+struct hkc_row_free hkc_free_borrow (struct hkc_core *core,
+                                     const struct hkc_row_free *row)
+{
+    struct hkc_row_free copy = *row;
+
+    copy.life = hkc_arena_dup (core, row->life);
+    copy.ranks = hkc_arena_dup (core, row->ranks);
+    copy.R = hkc_arena_dup (core, row->R);
+    return copy;
 }
 
 static void free_gone (struct hkc_core *core, struct hkc_row_free *row)
@@ -31,6 +43,32 @@ int hkc_free_ok (struct hkc_core *core, uint64_t n)
         break;
     }
     return 0;
+}
+
+static char *active_key (uint64_t jobid, char key[24])
+{
+    snprintf (key, 24, "%llu", (unsigned long long)jobid);
+    return key;
+}
+
+bool hkc_active_take (struct hkc_core *core, uint64_t jobid)
+{
+    char key[24];
+
+    if (!zhashx_lookup (core->active, active_key (jobid, key)))
+        return false;
+    zhashx_delete (core->active, key);
+    core->sched_dirty = true;
+    return true;
+}
+
+static void active_set (struct hkc_core *core, const struct hkc_event *ev)
+{
+    char key[24];
+
+    zhashx_purge (core->active);
+    for (size_t i = 0; i < ev->sched.jobs_count; i++)
+        zhashx_update (core->active, active_key (ev->sched.jobs[i], key), core);
 }
 
 /* A life ends: what it counted is nothing to the next. */
@@ -94,35 +132,46 @@ static void resume (struct hkc_core *core, uint64_t last_free)
     if (!core->recover)
         for (row = zlistx_first (core->frees); row;
              row = zlistx_next (core->frees))
-            hkc_act (core, HKC_ACT_FREE)->free = *row;
+            hkc_act (core, HKC_ACT_FREE)->free = hkc_free_borrow (core, row);
 }
 
-/* An active job holds the rank: it is not ours to tell, start on or free. */
+static void conflict_set (struct hkc_core *core, struct hkc_part *p, bool now)
+{
+    if (now == p->conflict)
+        return;
+    p->conflict = now;
+    hkc_part_dirty (core, p);
+    if (now)
+        hkc_cause_add (core, p->host, HKC_CAUSE_CONFLICT, p->alloc->id,
+                       "housekeeping: an active job holds a rank whose "
+                       "housekeeping is not done");
+    else {
+        hkc_cause_remove (core, p->host, HKC_CAUSE_CONFLICT, p->alloc->id);
+        hkc_part_reviewed (core, p);
+    }
+}
+
+/* An active job holds the rank: it is not ours to tell, start on or free.  A
+ * rank that was due could be placed on as soon as a life did not count it: it
+ * is closed out.
+ */
 static void conflicts_set (struct hkc_core *core,
                            const struct hk_rankset *active)
 {
-    for (struct hkc_alloc *a = core->first; a; a = a->next) {
-        for (uint32_t i = 0; i < a->parts_count; i++) {
+    struct hkc_alloc *next;
+
+    for (struct hkc_alloc *a = core->first; a; a = next) {
+        next = a->next;
+        for (uint32_t i = 0; a->begun && i < a->parts_count; i++) {
             struct hkc_part *p = &a->parts[i];
-            bool now = a->begun && p->phase != HKC_DONE && active
-                       && hk_rankset_intersects (active, p->ranks);
-            if (now == p->conflict)
-                continue;
-            p->conflict = now;
-            if (now && p->phase == HKC_DUE) {
-                p->phase = HKC_ENDED;
-                hkc_due_prune (a);
-            }
-            hkc_part_dirty (core, p);
-            if (now)
-                hkc_cause_add (core, p->host, HKC_CAUSE_CONFLICT, a->id,
-                               "housekeeping: an active job holds a rank "
-                               "whose housekeeping is not done");
-            else {
-                hkc_cause_remove (core, p->host, HKC_CAUSE_CONFLICT, a->id);
-                hkc_part_reviewed (core, p);
-            }
+            bool now = active && hk_rankset_intersects (active, p->ranks);
+            if (p->phase == HKC_DUE && now)
+                hkc_part_done (core, p);
+            else if (p->phase < HKC_DUE)
+                conflict_set (core, p, now);
         }
+        hkc_due_prune (a);
+        hkc_alloc_close_if_done (core, a);
     }
 }
 
@@ -182,6 +231,7 @@ int hkc_sched_hello (struct hkc_core *core,
     core->life_state = HKC_LIFE_HELLO;
     core->partial_ok = ev->sched.partial_ok;
     core->sched_dirty = true;
+    active_set (core, ev);
     begin_recorded (core);
     conflicts_set (core, ev->sched.active);
     hello_drains (core);
@@ -284,6 +334,7 @@ static int online (struct hkc_core *core, const struct hkc_event *ev)
     core->online = true;
     core->partial_ok = false;
     hkc_drain_anew (core);
+    active_set (core, ev);
     conflicts_set (core, ev->sched.active);
     for (struct hkc_alloc *a = core->first; a; a = a->next) {
         if (!a->begun)

@@ -102,8 +102,9 @@ static bool answered_by_history (struct hkc_turn *turn,
         return false;
     if (!(alloc = turn->ops.find_end (turn->ops.arg, &in->ev)))
         return false;
-    hk_resource_destroy (in->ev.job_end.res);
-    in->ev.job_end.res = NULL;
+    in->ev.kind = HKC_EV_JOB_END_AGAIN;
+    hkc_core_step (turn->core, &in->ev, NULL, NULL);
+    in->ev.kind = HKC_EV_JOB_END; /* res is released with the input */
     r = reply_add (turn, in->token);
     r->answer.alloc = alloc;
     r->answer.state = "done";

@@ -27,6 +27,7 @@ struct hkc_note {
     uint64_t tag;               /* for `answered`; 0: no answer is needed */
     struct hk_rankset *active;  /* owned; ev.sched.active */
     struct hk_resource *account; /* owned; ev.sched.account */
+    uint64_t *jobs;              /* owned; ev.sched.jobs */
     struct hk_hostlist *hosts;  /* owned; ev.kill.hosts */
     char *texts[4];             /* owned */
 };

@@ -45,6 +45,13 @@ static bool is_passing (const char *reason)
  */
 void sim_check_settled (void)
 {
+    for (int h = 0; h < w.nodes_count; h++) {
+        const struct sim_node *n = &w.nodes[h];
+        sim_say ("%s: session %llu welcome %d, out %zu, in %zu, hkd %d, "
+                 "heard %lld", n->name, (unsigned long long)n->session,
+                 n->welcome, n->to_c.count, n->to_n.count, n->runs != NULL,
+                 (long long)n->heard_ms);
+    }
     if (sim_store_open (w.c.store))
         sim_broken ("L1", "%zu allocations are still open",
                     sim_store_open (w.c.store));

@@ -114,6 +114,8 @@ static void manager_event (struct owner *o, struct hkc_input *in)
             in->ev.sched.last_free = msg->n;
             in->ev.sched.tag = msg->session;
             in->ev.sched.active = o->active;
+            in->ev.sched.jobs = msg->ids;
+            in->ev.sched.jobs_count = msg->ids_count;
             in->ev.sched.account = o->account;
             break;
         case SIM_KILL:
@@ -351,7 +353,8 @@ static void op_host (void *arg, const struct hkc_action *act)
             msg->ranks = strdup (act->free.ranks);
             msg->flag = act->free.final;
             snprintf (msg->life, sizeof (msg->life), "%s", act->free.life);
-            if (!sim_store_has_free (w.c.store, act->free.n))
+            if (act->free.n > w.m.last_free
+                && !sim_store_has_free (w.c.store, act->free.n))
                 sim_broken ("S3", "free %llu is not on disk",
                             (unsigned long long)act->free.n);
             break;

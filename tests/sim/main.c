@@ -310,6 +310,8 @@ static void settle (void)
         sim_hkd_start (&w.nodes[i]);
     }
     for (int round = 0; round < 1200; round++) {
+        if (round == 100) /* what runs then ends; nothing new is placed */
+            sim_jobs_end ();
         for (int i = 0; i < 250; i++)
             deliver ();
         sim_coord_turn ();

@@ -131,6 +131,15 @@ void sim_job_end (void)
     sim_say ("M: job %llu ends", (unsigned long long)job->jobid);
 }
 
+void sim_jobs_end (void)
+{
+    for (size_t i = 0; i < w.m.jobs_count; i++) {
+        if (!w.m.jobs[i].ended)
+            w.m.jobs[i].t_end = w.wall;
+        w.m.jobs[i].ended = true;
+    }
+}
+
 /* An end is said until it is recorded, now and then also later. */
 static void say_ends (void)
 {
@@ -166,6 +175,8 @@ static char *active_text (void)
 
     for (size_t i = 0; i < w.m.jobs_count; i++) {
         w.m.jobs[i].named = is_active (&w.m.jobs[i]);
+        w.m.jobs[i].ours = !w.m.jobs[i].named;
+        w.m.jobs[i].told = false;
         if (w.m.jobs[i].named)
             hk_rankset_add_set (set, w.m.jobs[i].ranks);
     }
@@ -204,7 +215,6 @@ static void say_hello (void)
     struct sim_msg *msg = sim_msg (SIM_SCHED_HELLO);
 
     w.hellos++;
-    sim_say ("M: says hello, life %s, phase %d", w.m.life, w.m.phase);
     w.m.awaits = true;
     w.m.session = sim_id ();
     w.m.out_seq = w.m.in_seq = 0;
@@ -220,6 +230,11 @@ static void say_hello (void)
         }
     }
     msg->ranks = active_text ();
+    for (size_t i = 0; i < w.m.jobs_count; i++)
+        if (w.m.jobs[i].named)
+            msg->ids[msg->ids_count++] = w.m.jobs[i].jobid;
+    sim_say ("M: says hello, life %s, phase %d, active %s", w.m.life,
+             w.m.phase, msg->ranks);
     msg->partial_ok = w.m.partial_ok;
     msg->n = w.m.last_free;
     snprintf (msg->life, sizeof (msg->life), "%s", w.m.life);
@@ -258,6 +273,7 @@ static void on_entry (const struct sim_msg *msg)
     if (is_active (job))
         sim_broken ("hello", "job %llu is active and was told",
                     (unsigned long long)msg->jobid);
+    job->told = true;
     hk_rankset_destroy (job->booked); /* told anew: it replaces */
     job->booked = hk_rankset_copy (hk_resource_ranks (res));
     if (free_set)
@@ -293,6 +309,15 @@ static void on_hello_end (const struct sim_msg *msg)
         for (size_t i = 0; i < w.m.jobs_count; i++)
             w.m.jobs[i].named = w.m.jobs[i].repeat;
         return;
+    }
+    /* an answer is the whole of what is held: it replaces an older one */
+    for (size_t i = 0; i < w.m.jobs_count; i++) {
+        struct sim_job *job = &w.m.jobs[i];
+        if (job->ours && !job->told) {
+            hk_rankset_destroy (job->booked);
+            job->booked = NULL;
+        }
+        job->told = false;
     }
     w.m.phase = 2;
     ready = sim_msg (SIM_SCHED_READY);

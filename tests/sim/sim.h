@@ -75,6 +75,8 @@ struct sim_msg {
     char host[32];
     int result;
     double t_submit, t_end;
+    uint64_t ids[64]; /* of active jobs */
+    size_t ids_count;
 };
 
 struct sim_queue {
@@ -200,6 +202,8 @@ struct sim_job {
     bool ended, recorded;
     int64_t said_ms;
     uint64_t said_n; /* of the last request: older answers count for nothing */
+    bool ours;   /* the coordinator's to tell, when hello was said */
+    bool told;   /* in the answer that is under way */
     bool named;  /* as active in the last hello */
     bool repeat; /* say the end once more, though it is recorded */
     struct hk_rankset *booked;
@@ -229,6 +233,7 @@ void sim_manager_reload (void); /* a new life */
 void sim_manager_unlink (void); /* the session is lost */
 void sim_job_start (void);
 void sim_job_end (void);
+void sim_jobs_end (void); /* all that run */
 void sim_admin (void);
 
 /* ---- the world ---- */

@@ -56,6 +56,7 @@ static size_t texts_of (struct hkc_row *row, const char **out[8])
         case HKC_ROW_SCHED:
             out[n++] = &row->sched.life;
             out[n++] = &row->sched.recover;
+            out[n++] = &row->sched.active;
             break;
         case HKC_ROW_HISTORY:
             out[n++] = &row->history.host;
@@ -196,6 +197,29 @@ static void apply_ended (struct sim_store *s, const struct hkc_row *row)
         delete_number (s->tables[HKC_ROW_PART], row->closed.pid + i);
 }
 
+/* The story of what is on disk. */
+static void tell (const struct hkc_row *row)
+{
+    if (row->kind == HKC_ROW_PART)
+        sim_say ("disk: %llx on %s: %s attempt %d%s",
+                 (unsigned long long)row->part.alloc, row->part.host,
+                 hkc_phase_name (row->part.phase), row->part.attempt,
+                 row->part.conflict ? ", conflict" : "");
+    else if (row->kind == HKC_ROW_STATE)
+        sim_say ("disk: %llx: %s, done [%s] known [%s]",
+                 (unsigned long long)row->state.alloc,
+                 row->state.begun ? "begun" : "recorded", row->state.done,
+                 row->state.known);
+    else if (row->kind == HKC_ROW_CLOSED)
+        sim_say ("disk: %llx of job %llu is closed",
+                 (unsigned long long)row->closed.alloc,
+                 (unsigned long long)row->closed.jobid);
+    else if (row->kind == HKC_ROW_ALLOC)
+        sim_say ("disk: %llx is job %llu",
+                 (unsigned long long)row->alloc.alloc,
+                 (unsigned long long)row->alloc.jobid);
+}
+
 void sim_store_apply (struct sim_store *s)
 {
     struct hkc_row *row;
@@ -204,6 +228,7 @@ void sim_store_apply (struct sim_store *s)
     while ((row = zlistx_detach (s->staged, NULL))) {
         void *item = row;
         key_of (row, key);
+        tell (row);
         if (row->kind == HKC_ROW_HISTORY
             && zhashx_lookup (s->tables[HKC_ROW_HISTORY], key))
             sim_broken ("H1", "a second outcome of run %s on %s", key,

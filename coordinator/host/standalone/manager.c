@@ -107,6 +107,23 @@ static struct hk_resource *resource_of (json_t *R, struct hk_error *err)
     return res;
 }
 
+static int jobs_of (struct hkc_note *note, json_t *ids, struct hk_error *err)
+{
+    size_t n = json_array_size (ids);
+
+    if (n && !(note->jobs = calloc (n, sizeof (*note->jobs))))
+        return hk_error_set (err, ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        json_t *id = json_array_get (ids, i);
+        if (!json_is_integer (id) || json_integer_value (id) < 0)
+            return hk_error_set (err, EINVAL, "jobs: expected job ids");
+        note->jobs[i] = (uint64_t)json_integer_value (id);
+    }
+    note->ev.sched.jobs = note->jobs;
+    note->ev.sched.jobs_count = n;
+    return 0;
+}
+
 static void hello (struct hkc_manager *m, struct hk_peer *peer,
                    struct hk_msg *msg)
 {
@@ -117,6 +134,7 @@ static void hello (struct hkc_manager *m, struct hk_peer *peer,
         || (msg->sched_hello.active
             && !(note->active = hk_rankset_decode (msg->sched_hello.active,
                                                    &err)))
+        || jobs_of (note, msg->sched_hello.jobs, &err) < 0
         || !(note->ev.sched.life = hkc_note_text (note,
                                                   msg->sched_hello.life))) {
         refuse (m, peer, msg, "bad", err.text);
