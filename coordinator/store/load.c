@@ -1,4 +1,4 @@
-/* load.c - the rows that are given back at start, and look-ups by index */
+/* load.c - the rows that are given back at start */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
 #include <string.h>
@@ -104,24 +104,40 @@ static void get_sched (sqlite3_stmt *s, struct hkc_row *row)
         .account_spoken = sqlite3_column_int (s, 3),
         .free_n = sqlite3_column_int64 (s, 4),
         .recover = text (s, 5),
+        .active = text (s, 6),
     };
 }
 
-/* Hosts first by name would be as good; allocations in order of arrival. */
+/* In the order of core.h; allocations in order of arrival. */
 static const struct {
     enum hkc_row_kind kind;
     const char *sql;
     void (*get) (sqlite3_stmt *stmt, struct hkc_row *row);
 } tables[] = {
-    { HKC_ROW_ALLOC, "SELECT * FROM alloc ORDER BY pid", get_alloc },
-    { HKC_ROW_STATE, "SELECT * FROM state", get_state },
-    { HKC_ROW_PART, "SELECT * FROM part", get_part },
-    { HKC_ROW_HOST, "SELECT * FROM host", get_host },
-    { HKC_ROW_CAUSE, "SELECT * FROM cause", get_cause },
-    { HKC_ROW_FREE, "SELECT * FROM free ORDER BY n", get_free },
+    { HKC_ROW_ALLOC,
+      "SELECT alloc, jobid, userid, priority, t_submit, t_end, R, digest,"
+      " queue, pid, parts_count FROM alloc ORDER BY pid",
+      get_alloc },
+    { HKC_ROW_STATE,
+      "SELECT alloc, begun, t_first_end, done, known FROM state",
+      get_state },
+    { HKC_ROW_PART,
+      "SELECT pid, alloc, host, phase, attempt, boot_id, invocation,"
+      " start_sent, outcome, stop_signal, conflict, t_since, t_start, script,"
+      " reason FROM part",
+      get_part },
+    { HKC_ROW_HOST,
+      "SELECT host, boot_id, t_seen, drain, reasons FROM host",
+      get_host },
+    { HKC_ROW_CAUSE,
+      "SELECT host, kind, about, reason, confirmed, t FROM cause",
+      get_cause },
+    { HKC_ROW_FREE,
+      "SELECT n, life, jobid, ranks, R, final FROM free ORDER BY n",
+      get_free },
     { HKC_ROW_SCHED,
-      "SELECT life, state, partial_ok, account_spoken, free_n, recover"
-      " FROM sched",
+      "SELECT life, state, partial_ok, account_spoken, free_n, recover,"
+      " active FROM sched",
       get_sched },
 };
 
@@ -133,11 +149,11 @@ int hkc_store_load (struct hkc_store *store,
     for (size_t i = 0; i < sizeof (tables) / sizeof (tables[0]); i++) {
         struct hkc_row row = { .kind = tables[i].kind };
         sqlite3_stmt *stmt = NULL;
-        int rc, result = 0;
+        int rc = SQLITE_OK, result = 0;
         if (sqlite3_prepare_v2 (store->db, tables[i].sql, -1, &stmt, NULL)
             != SQLITE_OK)
             return hkc_store_fail (store->db, err, store->path);
-        while ((rc = sqlite3_step (stmt)) == SQLITE_ROW && result == 0) {
+        while (result == 0 && (rc = sqlite3_step (stmt)) == SQLITE_ROW) {
             tables[i].get (stmt, &row);
             result = fn (arg, &row);
         }
@@ -148,84 +164,4 @@ int hkc_store_load (struct hkc_store *store,
             return result;
     }
     return 0;
-}
-
-uint64_t hkc_store_find_end (struct hkc_store *store,
-                             uint64_t jobid,
-                             double t_submit,
-                             double t_end,
-                             const char *digest)
-{
-    sqlite3_stmt *stmt = store->stmt[HKC_STMT_FIND_END];
-    uint64_t alloc = 0;
-
-    sqlite3_bind_int64 (stmt, 1, (int64_t)jobid);
-    sqlite3_bind_double (stmt, 2, t_submit);
-    sqlite3_bind_double (stmt, 3, t_end);
-    sqlite3_bind_text (stmt, 4, digest, -1, SQLITE_STATIC);
-    if (sqlite3_step (stmt) == SQLITE_ROW)
-        alloc = sqlite3_column_int64 (stmt, 0);
-    sqlite3_reset (stmt);
-    return alloc;
-}
-
-bool hkc_store_find_run (struct hkc_store *store,
-                         uint64_t alloc,
-                         const char *host,
-                         int attempt)
-{
-    sqlite3_stmt *stmt = store->stmt[HKC_STMT_FIND_RUN];
-    bool found;
-
-    sqlite3_bind_int64 (stmt, 1, (int64_t)alloc);
-    sqlite3_bind_text (stmt, 2, host, -1, SQLITE_STATIC);
-    sqlite3_bind_int (stmt, 3, attempt);
-    found = sqlite3_step (stmt) == SQLITE_ROW;
-    sqlite3_reset (stmt);
-    return found;
-}
-
-void hkc_store_job_hosts (struct hkc_store *store,
-                          uint64_t jobid,
-                          struct hk_hostlist *hosts)
-{
-    sqlite3_stmt *stmt = store->stmt[HKC_STMT_JOB_HOSTS];
-
-    sqlite3_bind_int64 (stmt, 1, (int64_t)jobid);
-    while (sqlite3_step (stmt) == SQLITE_ROW)
-        if (hk_hostlist_append (hosts, text (stmt, 0)) < 0)
-            break;
-    sqlite3_reset (stmt);
-}
-
-int hkc_store_trim (struct hkc_store *store,
-                    double older_than,
-                    int limit,
-                    struct hk_error *err)
-{
-    char *sql = sqlite3_mprintf (
-        "BEGIN IMMEDIATE;"
-        "CREATE TEMP TABLE IF NOT EXISTS old (alloc, pid, n);"
-        "DELETE FROM old;"
-        "INSERT INTO old SELECT alloc, pid, parts_count FROM closed"
-        " WHERE t_closed < %f ORDER BY t_closed LIMIT %d;"
-        "DELETE FROM script WHERE pid IN (SELECT h.pid FROM old JOIN history h"
-        " ON h.pid >= old.pid AND h.pid < old.pid + old.n);"
-        "DELETE FROM history WHERE pid IN (SELECT h.pid FROM old JOIN history"
-        " h ON h.pid >= old.pid AND h.pid < old.pid + old.n);"
-        "DELETE FROM closed WHERE alloc IN (SELECT alloc FROM old);"
-        "COMMIT;",
-        older_than, limit);
-    int rc;
-
-    if (!sql)
-        return hk_error_set (err, ENOMEM, "out of memory");
-    rc = sqlite3_exec (store->db, sql, NULL, NULL, NULL);
-    sqlite3_free (sql);
-    if (rc != SQLITE_OK) {
-        hkc_store_fail (store->db, err, store->path);
-        hkc_store_rollback (store);
-        return -1;
-    }
-    return sqlite3_changes (store->db);
 }

@@ -4,15 +4,13 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
-#include "proto/hostlist.h"
 #include "coordinator/store/schema.h"
 
-enum { WAITING_LIMIT = 64, PROGRESS_STEPS = 10000 };
+enum { WAITING_LIMIT = 64, PROGRESS_STEPS = 10000, BUSY_MS = 2000 };
 
 struct item {
     struct item *next;
@@ -34,124 +32,12 @@ struct hkc_reader {
     int64_t deadline_ms; /* of the query under way */
 };
 
-static int64_t boot_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static int over_time (void *arg)
 {
     struct hkc_reader *reader = arg;
 
-    return reader->quit || boot_ms () > reader->deadline_ms;
-}
-
-static json_t *scripts_of (struct hkc_reader *reader, int64_t pid, int attempt)
-{
-    sqlite3_stmt *s = NULL;
-    json_t *list = json_array ();
-
-    if (sqlite3_prepare_v2 (reader->db,
-                            "SELECT name, code, signal, t_start, t_end FROM"
-                            " script WHERE pid = ?1 AND attempt = ?2"
-                            " ORDER BY seq", -1, &s, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64 (s, 1, pid);
-        sqlite3_bind_int (s, 2, attempt);
-        while (sqlite3_step (s) == SQLITE_ROW)
-            json_array_append_new (
-                list,
-                json_pack ("{s:s s:i s:i s:f s:f}",
-                           "name", sqlite3_column_text (s, 0),
-                           "code", sqlite3_column_int (s, 1),
-                           "signal", sqlite3_column_int (s, 2),
-                           "t_start", sqlite3_column_double (s, 3),
-                           "t_end", sqlite3_column_double (s, 4)));
-    }
-    sqlite3_finalize (s);
-    return list;
-}
-
-static json_t *row_of (struct hkc_reader *reader, sqlite3_stmt *s, bool full)
-{
-    json_t *row = json_pack (
-        "{s:I s:I s:s s:i s:s s:f s:f s:I}",
-        "jobid", (json_int_t)sqlite3_column_int64 (s, 3),
-        "userid", (json_int_t)sqlite3_column_int64 (s, 4),
-        "host", sqlite3_column_text (s, 5),
-        "attempt", sqlite3_column_int (s, 1),
-        "outcome", hk_outcome_name (sqlite3_column_int (s, 6)),
-        "t_start", sqlite3_column_double (s, 7),
-        "t_end", sqlite3_column_double (s, 8),
-        "alloc", (json_int_t)sqlite3_column_int64 (s, 2));
-
-    if (row && full) {
-        json_object_set_new (row, "invocation",
-                             json_string ((const char *)sqlite3_column_text (
-                                 s, 9)));
-        json_object_set_new (row, "reason",
-                             json_string ((const char *)sqlite3_column_text (
-                                 s, 10)));
-        json_object_set_new (row, "scripts",
-                             scripts_of (reader, sqlite3_column_int64 (s, 0),
-                                         sqlite3_column_int (s, 1)));
-    }
-    return row;
-}
-
-/* Newest first; a page ends with the key it goes on from: pid * 2^10 + attempt
- * would not hold every attempt, so pages end at whole pids.
- */
-static void answer (struct hkc_reader *reader, struct item *item)
-{
-    const struct hkc_reader_query *q = &item->query;
-    struct hk_hostlist *hosts = NULL;
-    sqlite3_stmt *s = NULL;
-    int64_t last = 0;
-    int rc = SQLITE_OK;
-    static const char sql[] =
-        "SELECT * FROM history WHERE pid < ?1 AND (?2 = 0 OR jobid = ?2)"
-        " ORDER BY pid DESC, attempt DESC";
-    static const char by_job[] =
-        "SELECT * FROM history WHERE pid < ?1 AND jobid = ?2 AND pid >="
-        " (SELECT min (pid) FROM (SELECT pid FROM closed WHERE jobid = ?2"
-        " UNION ALL SELECT pid FROM alloc WHERE jobid = ?2))"
-        " ORDER BY pid DESC, attempt DESC";
-
-    item->answer.tag = q->tag;
-    if (q->hosts && !(hosts = hk_hostlist_decode (q->hosts, &item->answer.err)))
-        return;
-    item->answer.rows = json_array ();
-    reader->deadline_ms = q->deadline_ms;
-    if ((rc = sqlite3_prepare_v2 (reader->db, q->jobid ? by_job : sql, -1, &s,
-                                  NULL)) == SQLITE_OK) {
-        sqlite3_bind_int64 (s, 1, q->after ? (int64_t)q->after : INT64_MAX);
-        sqlite3_bind_int64 (s, 2, (int64_t)q->jobid);
-        while ((rc = sqlite3_step (s)) == SQLITE_ROW) {
-            int64_t pid = sqlite3_column_int64 (s, 0);
-            if (hosts
-                && hk_hostlist_find (hosts, (const char *)sqlite3_column_text (
-                                                s, 5)) < 0)
-                continue;
-            if (pid != last && json_array_size (item->answer.rows) >= q->limit) {
-                item->answer.next = last;
-                break;
-            }
-            json_array_append_new (item->answer.rows,
-                                   row_of (reader, s, q->text));
-            last = pid;
-        }
-    }
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
-        json_decref (item->answer.rows);
-        item->answer.rows = NULL;
-        hkc_store_fail (reader->db, &item->answer.err,
-                        rc == SQLITE_INTERRUPT ? "took too long" : "history");
-    }
-    sqlite3_finalize (s);
-    hk_hostlist_destroy (hosts);
+    return atomic_load (&reader->quit)
+           || hkc_history_now_ms () > reader->deadline_ms;
 }
 
 static void item_free (struct item *item)
@@ -167,7 +53,7 @@ static void *reader_main (void *arg)
     uint64_t one = 1;
 
     pthread_mutex_lock (&reader->mutex);
-    while (!reader->quit) {
+    while (!atomic_load (&reader->quit)) {
         struct item *item = reader->asked;
         if (!item) {
             pthread_cond_wait (&reader->cond, &reader->mutex);
@@ -177,7 +63,8 @@ static void *reader_main (void *arg)
             reader->asked_end = &reader->asked;
         item->next = NULL;
         pthread_mutex_unlock (&reader->mutex);
-        answer (reader, item);
+        reader->deadline_ms = item->query.deadline_ms;
+        hkc_history_page (reader->db, &item->query, &item->answer);
         pthread_mutex_lock (&reader->mutex);
         *reader->done_end = item;
         reader->done_end = &item->next;
@@ -186,6 +73,37 @@ static void *reader_main (void *arg)
     }
     pthread_mutex_unlock (&reader->mutex);
     return NULL;
+}
+
+static int thread_start (struct hkc_reader *reader, struct hk_error *err)
+{
+    sigset_t all, old;
+    int rc;
+
+    sigfillset (&all); /* signals are the main thread's */
+    pthread_sigmask (SIG_SETMASK, &all, &old);
+    rc = pthread_create (&reader->thread, NULL, reader_main, reader);
+    pthread_sigmask (SIG_SETMASK, &old, NULL);
+    if (rc)
+        return hk_error_errno (err, rc, "reader thread");
+    reader->started = true;
+    return 0;
+}
+
+static int connect_to (struct hkc_reader *reader,
+                       const char *path,
+                       struct hk_error *err)
+{
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
+
+    if (sqlite3_open_v2 (path, &reader->db, flags, NULL) != SQLITE_OK
+        || sqlite3_busy_timeout (reader->db, BUSY_MS) != SQLITE_OK
+        || sqlite3_exec (
+               reader->db, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL)
+               != SQLITE_OK)
+        return hkc_store_fail (reader->db, err, path);
+    sqlite3_progress_handler (reader->db, PROGRESS_STEPS, over_time, reader);
+    return 0;
 }
 
 struct hkc_reader *hkc_reader_create (const char *path, struct hk_error *err)
@@ -201,26 +119,14 @@ struct hkc_reader *hkc_reader_create (const char *path, struct hk_error *err)
     pthread_mutex_init (&reader->mutex, NULL);
     pthread_cond_init (&reader->cond, NULL);
     reader->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (reader->fd < 0) {
+    if (reader->fd < 0)
         hk_error_errno (err, errno, "eventfd");
-        goto error;
-    }
-    if (sqlite3_open_v2 (path, &reader->db,
-                         SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL)
-        != SQLITE_OK) {
-        hkc_store_fail (reader->db, err, path);
-        goto error;
-    }
-    sqlite3_busy_timeout (reader->db, 2000);
-    sqlite3_progress_handler (reader->db, PROGRESS_STEPS, over_time, reader);
-    if ((errno = pthread_create (&reader->thread, NULL, reader_main, reader))) {
-        hk_error_errno (err, errno, "reader thread");
-        goto error;
-    }
-    reader->started = true;
-    return reader;
-error:
+    else if (connect_to (reader, path, err) == 0
+             && thread_start (reader, err) == 0)
+        return reader;
+    int saved = errno;
     hkc_reader_destroy (reader);
+    errno = saved;
     return NULL;
 }
 
@@ -230,7 +136,7 @@ void hkc_reader_destroy (struct hkc_reader *reader)
         return;
     if (reader->started) {
         pthread_mutex_lock (&reader->mutex);
-        reader->quit = true;
+        atomic_store (&reader->quit, true);
         pthread_cond_signal (&reader->cond);
         pthread_mutex_unlock (&reader->mutex);
         sqlite3_interrupt (reader->db);
@@ -255,8 +161,11 @@ int hkc_reader_ask (struct hkc_reader *reader,
 {
     struct item *item = calloc (1, sizeof (*item));
 
-    if (!item)
+    if (!item) {
+        free (query->hosts);
+        errno = ENOMEM;
         return -1;
+    }
     item->query = *query;
     pthread_mutex_lock (&reader->mutex);
     if (reader->waiting >= WAITING_LIMIT) {
@@ -278,20 +187,20 @@ int hkc_reader_fd (const struct hkc_reader *reader)
     return reader->fd;
 }
 
-int hkc_reader_next (struct hkc_reader *reader,
-                     struct hkc_reader_answer *out)
+int hkc_reader_next (struct hkc_reader *reader, struct hkc_reader_answer *out)
 {
     struct item *item;
     uint64_t n;
 
-    if (read (reader->fd, &n, sizeof (n)) < 0 && errno != EAGAIN)
-        return 0;
     pthread_mutex_lock (&reader->mutex);
     if ((item = reader->done)) {
         if (!(reader->done = item->next))
             reader->done_end = &reader->done;
         reader->waiting--;
     }
+    /* under the lock, so that an answer that comes now is not passed over */
+    if (!reader->done && read (reader->fd, &n, sizeof (n)) < 0)
+        n = 0; /* EAGAIN: it was not readable */
     pthread_mutex_unlock (&reader->mutex);
     if (!item)
         return 0;

@@ -1,27 +1,28 @@
 /* schema.c - the tables and the statements */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include "proto/identity.h"
 #include "coordinator/store/schema.h"
 
 /* Live tables hold what is not done; history, script and closed what was.
  * pid counts parts and is never used again: (pid, attempt) is a run, so a
- * second outcome of it cannot be stored.
+ * second outcome of it cannot be stored.  Each allocation's pids follow each
+ * other: a range of pids is an allocation, in order of arrival.
  */
-const char *const hkc_schema_sql =
+static const char tables_sql[] =
     "CREATE TABLE meta (id INTEGER PRIMARY KEY CHECK (id = 1),"
     " schema INTEGER NOT NULL, instance TEXT NOT NULL,"
-    " start INTEGER NOT NULL, made REAL NOT NULL) STRICT;"
+    " start INTEGER NOT NULL, next_pid INTEGER NOT NULL,"
+    " made REAL NOT NULL) STRICT;"
     "CREATE TABLE start (id INTEGER PRIMARY KEY,"
-    " last_commit INTEGER NOT NULL, t REAL NOT NULL) STRICT;"
+    " last_commit INTEGER NOT NULL, t REAL NOT NULL,"
+    " host TEXT NOT NULL) STRICT;"
     "CREATE TABLE alloc (alloc INTEGER PRIMARY KEY,"
     " jobid INTEGER NOT NULL, userid INTEGER NOT NULL,"
     " priority INTEGER NOT NULL, t_submit REAL NOT NULL,"
     " t_end REAL NOT NULL, R TEXT NOT NULL, digest TEXT NOT NULL,"
     " queue TEXT NOT NULL, pid INTEGER NOT NULL UNIQUE,"
     " parts_count INTEGER NOT NULL) STRICT;"
+    "CREATE INDEX alloc_job ON alloc (jobid);"
     "CREATE TABLE state (alloc INTEGER PRIMARY KEY,"
     " begun INTEGER NOT NULL, t_first_end REAL NOT NULL,"
     " done TEXT NOT NULL, known TEXT NOT NULL) STRICT;"
@@ -45,13 +46,15 @@ const char *const hkc_schema_sql =
     "CREATE TABLE sched (id INTEGER PRIMARY KEY CHECK (id = 1),"
     " life TEXT NOT NULL, state INTEGER NOT NULL,"
     " partial_ok INTEGER NOT NULL, account_spoken INTEGER NOT NULL,"
-    " free_n INTEGER NOT NULL, recover TEXT NOT NULL) STRICT;"
+    " free_n INTEGER NOT NULL, recover TEXT NOT NULL,"
+    " active TEXT NOT NULL) STRICT;"
     "CREATE TABLE history (pid INTEGER NOT NULL, attempt INTEGER NOT NULL,"
     " alloc INTEGER NOT NULL, jobid INTEGER NOT NULL,"
     " userid INTEGER NOT NULL, host TEXT NOT NULL,"
     " outcome INTEGER NOT NULL, t_start REAL NOT NULL, t_end REAL NOT NULL,"
     " invocation TEXT NOT NULL, reason TEXT NOT NULL,"
     " PRIMARY KEY (pid, attempt)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX history_run ON history (alloc, host);"
     "CREATE TABLE script (pid INTEGER NOT NULL, attempt INTEGER NOT NULL,"
     " seq INTEGER NOT NULL, name TEXT NOT NULL, code INTEGER NOT NULL,"
     " signal INTEGER NOT NULL, t_start REAL NOT NULL, t_end REAL NOT NULL,"
@@ -66,12 +69,21 @@ const char *const hkc_schema_sql =
     " userid INTEGER NOT NULL, what TEXT NOT NULL, about TEXT NOT NULL,"
     " reason TEXT NOT NULL) STRICT;";
 
+/* The step from version 1 to 2 will be the first of them. */
+static const char *const steps[] = { NULL };
+_Static_assert(sizeof (steps) / sizeof (steps[0]) == HKC_STORE_SCHEMA,
+               "a step for each older version");
+
+const struct hkc_schema hkc_schema = { HKC_STORE_SCHEMA, tables_sql, steps };
+
 const char *const hkc_stmt_sql[HKC_STMT_COUNT] = {
     [HKC_STMT_BEGIN] = "BEGIN IMMEDIATE",
     [HKC_STMT_COMMIT] = "COMMIT",
-    [HKC_STMT_NUMBER] =
-        "UPDATE start SET last_commit = ?1 WHERE id = ?2"
-        " AND id = (SELECT start FROM meta WHERE id = 1)",
+    [HKC_STMT_NUMBER] = "UPDATE start SET last_commit = ?1 WHERE id = ?2"
+                        " AND id = (SELECT start FROM meta WHERE id = 1)",
+    [HKC_STMT_TAKER] = "SELECT host FROM start"
+                       " WHERE id = (SELECT start FROM meta WHERE id = 1)",
+    [HKC_STMT_NEXT_PID] = "UPDATE meta SET next_pid = ?1 WHERE id = 1",
     [HKC_STMT_ALLOC] =
         "INSERT INTO alloc VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
     [HKC_STMT_STATE] = "INSERT OR REPLACE INTO state VALUES (?1,?2,?3,?4,?5)",
@@ -85,7 +97,7 @@ const char *const hkc_stmt_sql[HKC_STMT_COUNT] = {
     [HKC_STMT_FREE] = "INSERT INTO free VALUES (?1,?2,?3,?4,?5,?6)",
     [HKC_STMT_FREE_GONE] = "DELETE FROM free WHERE n = ?1",
     [HKC_STMT_SCHED] =
-        "INSERT OR REPLACE INTO sched VALUES (1,?1,?2,?3,?4,?5,?6)",
+        "INSERT OR REPLACE INTO sched VALUES (1,?1,?2,?3,?4,?5,?6,?7)",
     [HKC_STMT_HISTORY] =
         "INSERT INTO history VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
     [HKC_STMT_SCRIPT] = "INSERT INTO script VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
@@ -97,128 +109,60 @@ const char *const hkc_stmt_sql[HKC_STMT_COUNT] = {
     [HKC_STMT_FIND_END] =
         "SELECT alloc FROM closed WHERE jobid = ?1 AND t_submit = ?2"
         " AND t_end = ?3 AND digest = ?4",
-    [HKC_STMT_FIND_RUN] =
-        "SELECT 1 FROM closed c JOIN history h ON h.pid >= c.pid"
-        " AND h.pid < c.pid + c.parts_count"
-        " WHERE c.alloc = ?1 AND h.host = ?2 AND h.attempt = ?3",
+    [HKC_STMT_FIND_RUN] = "SELECT 1 FROM history WHERE alloc = ?1"
+                          " AND host = ?2 AND attempt = ?3",
     [HKC_STMT_JOB_HOSTS] =
-        "SELECT DISTINCT h.host FROM"
-        " (SELECT pid, parts_count FROM closed WHERE jobid = ?1 UNION ALL"
-        " SELECT pid, parts_count FROM alloc WHERE jobid = ?1) c"
-        " JOIN history h ON h.pid >= c.pid AND h.pid < c.pid + c.parts_count"
-        " LIMIT 1024",
+        "SELECT h.host FROM (SELECT alloc, pid FROM closed WHERE jobid = ?1"
+        " UNION ALL SELECT alloc, pid FROM alloc WHERE jobid = ?1"
+        " ORDER BY pid DESC) c CROSS JOIN history h ON h.alloc = c.alloc"
+        " WHERE h.attempt = 1 LIMIT 1024",
+    [HKC_STMT_SEEN] = "SELECT last_commit FROM start WHERE id = ?1",
+    [HKC_STMT_OLD] = "SELECT alloc, pid, parts_count FROM closed"
+                     " WHERE t_closed < ?1 ORDER BY t_closed LIMIT ?2",
+    [HKC_STMT_DEL_SCRIPTS] = "DELETE FROM script WHERE pid >= ?1 AND pid < ?2",
+    [HKC_STMT_DEL_HISTORY] = "DELETE FROM history WHERE pid >= ?1 AND pid < ?2",
+    [HKC_STMT_DEL_CLOSED] = "DELETE FROM closed WHERE alloc = ?1",
 };
 
 static const int errno_of[][2] = {
-    { SQLITE_FULL, ENOSPC },      { SQLITE_READONLY, EROFS },
-    { SQLITE_CORRUPT, EUCLEAN },  { SQLITE_NOTADB, EUCLEAN },
-    { SQLITE_BUSY, EBUSY },       { SQLITE_NOMEM, ENOMEM },
-    { SQLITE_CANTOPEN, EACCES },  { SQLITE_PERM, EACCES },
-    { SQLITE_CONSTRAINT, EEXIST },
+    { SQLITE_FULL, ENOSPC },     { SQLITE_READONLY, EROFS },
+    { SQLITE_CORRUPT, EUCLEAN }, { SQLITE_NOTADB, EUCLEAN },
+    { SQLITE_BUSY, EBUSY },      { SQLITE_LOCKED, EBUSY },
+    { SQLITE_NOMEM, ENOMEM },    { SQLITE_CANTOPEN, EACCES },
+    { SQLITE_PERM, EACCES },     { SQLITE_CONSTRAINT, EEXIST },
 };
 
-int hkc_store_fail (sqlite3 *db, struct hk_error *err, const char *what)
+/* SQLite keeps what the system said, except where a commit fails: then the file
+ * of the log has it.
+ */
+static int system_errno (sqlite3 *db)
+{
+    sqlite3_file *wal = NULL;
+    int errnum = sqlite3_system_errno (db);
+
+    if (errnum == 0
+        && sqlite3_file_control (db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal)
+               == SQLITE_OK
+        && wal && wal->pMethods)
+        wal->pMethods->xFileControl (wal, SQLITE_FCNTL_LAST_ERRNO, &errnum);
+    return errnum;
+}
+
+int hkc_store_fail (sqlite3 *db, struct hk_error *err, const char *path)
 {
     int rc = sqlite3_errcode (db) & 0xff;
-    int errnum = EIO;
+    int errnum = EIO, system = 0;
 
     for (size_t i = 0; i < sizeof (errno_of) / sizeof (errno_of[0]); i++)
         if (errno_of[i][0] == rc)
             errnum = errno_of[i][1];
-    return hk_error_set (err, errnum, "%s: %s", what, sqlite3_errmsg (db));
-}
-
-static int one_number (struct hkc_store *store,
-                       const char *sql,
-                       int64_t *number,
-                       struct hk_error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = -1;
-
-    if (sqlite3_prepare_v2 (store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        return hkc_store_fail (store->db, err, store->path);
-    if (sqlite3_step (stmt) == SQLITE_ROW) {
-        *number = sqlite3_column_int64 (stmt, 0);
-        rc = 0;
-    }
-    else
-        hkc_store_fail (store->db, err, store->path);
-    sqlite3_finalize (stmt);
-    return rc;
-}
-
-static int make (struct hkc_store *store, struct hk_error *err)
-{
-    char id[HK_ID_BYTES], *sql;
-    int rc;
-
-    hk_random_id (id);
-    sql = sqlite3_mprintf ("BEGIN IMMEDIATE; %s INSERT INTO meta VALUES"
-                           " (1, %d, %Q, 0, unixepoch ()); COMMIT;",
-                           hkc_schema_sql, HKC_STORE_SCHEMA, id);
-    if (!sql)
-        return hk_error_set (err, ENOMEM, "out of memory");
-    rc = sqlite3_exec (store->db, sql, NULL, NULL, NULL);
-    sqlite3_free (sql);
-    if (rc != SQLITE_OK)
-        return hkc_store_fail (store->db, err, store->path);
-    return 0;
-}
-
-/* The tables that decide what is freed are checked whole; the history is not:
- * it may be large, and a fault in it is found when it is read.
- */
-static int check (struct hkc_store *store, struct hk_error *err)
-{
-    static const char *const tables[] = {
-        "meta", "start", "alloc", "state", "part", "host", "cause", "free",
-        "sched",
-    };
-
-    for (size_t i = 0; i < sizeof (tables) / sizeof (tables[0]); i++) {
-        char sql[64];
-        sqlite3_stmt *stmt = NULL;
-        int rc = -1;
-        snprintf (sql, sizeof (sql), "PRAGMA quick_check('%s')", tables[i]);
-        if (sqlite3_prepare_v2 (store->db, sql, -1, &stmt, NULL) == SQLITE_OK
-            && sqlite3_step (stmt) == SQLITE_ROW) {
-            const char *text = (const char *)sqlite3_column_text (stmt, 0);
-            if (text && !strcmp (text, "ok"))
-                rc = 0;
-            else
-                hk_error_set (err, EUCLEAN, "%s is damaged: table %s: %s",
-                              store->path, tables[i], text ? text : "?");
-        }
-        else {
-            hkc_store_fail (store->db, err, store->path);
-            hk_error_prefix (err, "damaged");
-        }
-        sqlite3_finalize (stmt);
-        if (rc < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int hkc_schema_prepare (struct hkc_store *store, struct hk_error *err)
-{
-    int64_t tables, schema;
-
-    if (one_number (store,
-                    "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'",
-                    &tables, err) < 0)
-        return -1;
-    if (tables == 0 && make (store, err) < 0)
-        return -1;
-    if (one_number (store, "SELECT schema FROM meta", &schema, err) < 0)
-        return -1;
-    if (schema > HKC_STORE_SCHEMA)
-        return hk_error_set (err, ENOTSUP, "%s has schema %d, made by a newer "
-                             "version; this one knows up to %d", store->path,
-                             (int)schema, HKC_STORE_SCHEMA);
-    if (schema < 1)
-        return hk_error_set (err, EUCLEAN, "%s has schema %d, expected 1 to "
-                             "%d", store->path, (int)schema, HKC_STORE_SCHEMA);
-    return check (store, err);
+    if (errnum == EUCLEAN)
+        return hk_error_set (
+            err, errnum, "%s is damaged: %s", path, sqlite3_errmsg (db));
+    if (rc == SQLITE_IOERR || rc == SQLITE_CANTOPEN)
+        system = system_errno (db);
+    if (system > 0)
+        return hk_error_errno (
+            err, system, "%s: %s", path, sqlite3_errmsg (db));
+    return hk_error_set (err, errnum, "%s: %s", path, sqlite3_errmsg (db));
 }

@@ -11,6 +11,8 @@ enum hkc_stmt {
     HKC_STMT_BEGIN,
     HKC_STMT_COMMIT,
     HKC_STMT_NUMBER,
+    HKC_STMT_TAKER,
+    HKC_STMT_NEXT_PID,
     HKC_STMT_ALLOC,
     HKC_STMT_STATE,
     HKC_STMT_PART,
@@ -30,12 +32,19 @@ enum hkc_stmt {
     HKC_STMT_FIND_END,
     HKC_STMT_FIND_RUN,
     HKC_STMT_JOB_HOSTS,
+    HKC_STMT_SEEN,
+    HKC_STMT_OLD,
+    HKC_STMT_DEL_SCRIPTS,
+    HKC_STMT_DEL_HISTORY,
+    HKC_STMT_DEL_CLOSED,
     HKC_STMT_COUNT,
 };
 
-struct hkc_seen_start {
-    uint64_t id;
-    uint64_t last_commit;
+/* What a version of this program takes a store to be. */
+struct hkc_schema {
+    int version;
+    const char *sql;          /* the tables of that version */
+    const char *const *steps; /* [i]: from version i + 1 to i + 2 */
 };
 
 struct hkc_store {
@@ -47,17 +56,56 @@ struct hkc_store {
     char instance[HK_ID_BYTES];
     uint64_t start;
     uint64_t commit;
-    struct hkc_seen_start *starts; /* earlier ones of this instance */
-    size_t starts_count;
+    uint64_t next_pid;    /* of the rows that were put */
+    uint64_t stored_next; /* as the last commit has it */
+    /* the earlier start that was asked for last: all nodes ask for the same */
+    uint64_t seen_start;
+    uint64_t seen_commit;
     uint64_t refused;
 };
 
-extern const char *const hkc_schema_sql;
+extern const struct hkc_schema hkc_schema;
 extern const char *const hkc_stmt_sql[HKC_STMT_COUNT];
 
-/* errno by an SQLite result, and its words in err.  Returns -1. */
-int hkc_store_fail (sqlite3 *db, struct hk_error *err, const char *what);
-/* Make, check or migrate the tables. */
-int hkc_schema_prepare (struct hkc_store *store, struct hk_error *err);
+/* schema.c: errno by an SQLite result, and its words in err.  Returns -1. */
+int hkc_store_fail (sqlite3 *db, struct hk_error *err, const char *path);
+
+/* prepare.c: make, check or migrate the tables.  Until it has agreed nothing is
+ * written to a file that is there.
+ */
+int hkc_store_prepare (struct hkc_store *store,
+                       const struct hkc_schema *schema,
+                       struct hk_error *err);
+/* One number, or -1. */
+int hkc_store_number (struct hkc_store *store,
+                      const char *sql,
+                      int64_t *number,
+                      struct hk_error *err);
+
+/* store.c: as hkc_store_open, for a program that has another schema. */
+struct hkc_store *hkc_store_open_as (const char *dir,
+                                     const struct hkc_schema *schema,
+                                     struct hk_error *err);
+
+/* write.c */
+int hkc_store_run (struct hkc_store *store,
+                   enum hkc_stmt which,
+                   struct hk_error *err);
+
+enum hkc_history_stmt {
+    HKC_HISTORY_RANGES,
+    HKC_HISTORY_RUNS,
+    HKC_HISTORY_SCRIPTS,
+    HKC_HISTORY_COUNT,
+};
+extern const char *const hkc_history_sql[HKC_HISTORY_COUNT];
+
+/* history.c: one page; the connection's progress handler bounds it at the
+ * query's deadline.
+ */
+void hkc_history_page (sqlite3 *db,
+                       const struct hkc_reader_query *query,
+                       struct hkc_reader_answer *answer);
+int64_t hkc_history_now_ms (void); /* CLOCK_BOOTTIME */
 
 #endif
