@@ -272,6 +272,8 @@ static void on_started (struct hkd_runs *runs, struct hkd_run *run,
         run->start_ms = runs->now_ms;
     }
     hkd_act (runs, HKD_ACT_FILE, run);
+    if (run->pub.phase == HK_RUN_STOPPING)
+        hkd_run_stop_again (runs, run);
     hkd_report (runs, run);
 }
 
@@ -357,14 +359,14 @@ static void on_file (struct hkd_runs *runs, const struct hkd_event *ev)
         run->stage = HKD_STAGE_TERM;
 }
 
-static void on_unit (struct hkd_runs *runs, struct hkd_run *run,
-                     const struct hkd_event *ev)
+static int on_unit (struct hkd_runs *runs, struct hkd_run *run,
+                    const struct hkd_event *ev, struct hk_error *err)
 {
     const struct hk_run *unit = ev->run;
 
     if (run->pub.invocation[0]
         && strcmp (run->pub.invocation, unit->invocation))
-        return; /* another unit of that name: ours is gone */
+        return hk_error_set (err, ENOENT, "another unit of that name");
     run->has_unit = true;
     hkd_text_set (&run->pub.invocation, unit->invocation);
     hkd_text_set (&run->pub.unit, unit->unit);
@@ -372,8 +374,11 @@ static void on_unit (struct hkd_runs *runs, struct hkd_run *run,
     if (run->pub.phase == HK_RUN_STARTING)
         run->pub.phase = HK_RUN_RUNNING;
     if (run->pub.phase != HK_RUN_ENDED)
-        hkd_say (runs, LOG_INFO, run, "adopted %s", unit->unit);
+        hkd_say (runs, LOG_INFO, run, "%s is adopted", unit->unit);
     hkd_act (runs, HKD_ACT_FILE, run);
+    if (run->pub.phase == HK_RUN_STOPPING)
+        hkd_run_stop_again (runs, run);
+    return 0;
 }
 
 static void on_adopted (struct hkd_runs *runs)
@@ -423,8 +428,7 @@ static int of_run (struct hkd_runs *runs, const struct hkd_event *ev,
         return hk_error_set (err, ENOENT, "no such run");
     switch (ev->kind) {
         case HKD_EV_UNIT:
-            on_unit (runs, run, ev);
-            break;
+            return on_unit (runs, run, ev, err);
         case HKD_EV_STOP:
             on_stop (runs, run, ev);
             break;

@@ -90,6 +90,7 @@ void hkd_run_look (struct hkd_runs *runs, struct hkd_run *run)
     hkd_act (runs, HKD_ACT_CGROUP, run);
 }
 
+/* Also where no unit is known yet: one that is being started must not go on. */
 static void send_signal (struct hkd_runs *runs, struct hkd_run *run, int signum)
 {
     hkd_say (runs, LOG_WARNING, run, "%s: sending %s",
@@ -123,9 +124,14 @@ void hkd_run_stop (struct hkd_runs *runs,
     if (run->stage == HKD_STAGE_KILL)
         run->stage_ms = runs->now_ms;
     hkd_act (runs, HKD_ACT_FILE, run);
-    if (run->has_unit)
-        send_signal (runs, run, signum);
+    send_signal (runs, run, signum);
     hkd_report (runs, run);
+}
+
+void hkd_run_stop_again (struct hkd_runs *runs, struct hkd_run *run)
+{
+    send_signal (runs, run,
+                 run->stage == HKD_STAGE_KILL ? SIGKILL : SIGTERM);
 }
 
 /* The scripts are over or being ended: is anything left of them? */
@@ -198,8 +204,7 @@ static void tick_stopping (struct hkd_runs *runs, struct hkd_run *run)
         && runs->now_ms >= when) {
         run->stage = HKD_STAGE_KILL;
         run->stage_ms = runs->now_ms;
-        if (run->has_unit)
-            send_signal (runs, run, SIGKILL);
+        send_signal (runs, run, SIGKILL);
     }
     else if (run->stage == HKD_STAGE_KILL
              && add (run->stage_ms, run->policy.give_up_ms, &when)

@@ -61,6 +61,8 @@ void hkd_scripts_set (struct hkd_run *run,
 /* run_end.c */
 void hkd_run_stop (struct hkd_runs *runs, struct hkd_run *run,
                    enum hk_outcome outcome, int signal, const char *reason);
+/* Its unit came to be known, or hkd anew: the signal may have reached none. */
+void hkd_run_stop_again (struct hkd_runs *runs, struct hkd_run *run);
 void hkd_run_look (struct hkd_runs *runs, struct hkd_run *run);
 void hkd_run_cgroup (struct hkd_runs *runs, struct hkd_run *run,
                      const char *const *leftovers, size_t count);
