@@ -10,6 +10,13 @@
 #include "proto/log.h"
 #include "tests/sim/sim.h"
 
+/* A killed process leaves no memory behind, and a longjmp out of it does. */
+const char *__asan_default_options (void);
+const char *__asan_default_options (void)
+{
+    return "detect_leaks=0";
+}
+
 struct sim_world w;
 static jmp_buf leave;
 static int steps = 700;
@@ -132,6 +139,7 @@ static void world_open (uint64_t seed)
     w.per_host = sim_chance (25) ? 2 : 1;
     w.conf = conf_make ();
     w.started = zhashx_new ();
+    w.bad = zhashx_new ();
     w.c.store = sim_store_create ();
     sim_queue_init (&w.c.in);
     sim_queue_init (&w.m.to_c);
@@ -168,6 +176,7 @@ static void world_close (void)
     sim_queue_clear (&w.c.in);
     sim_store_destroy (w.c.store);
     zhashx_destroy (&w.started);
+    zhashx_destroy (&w.bad);
     hk_conf_destroy (w.conf);
 }
 

@@ -334,6 +334,20 @@ static void on_hello_end (const struct sim_msg *msg)
     sim_say ("M: scheduler %s is ready", w.m.life);
 }
 
+/* A node whose scripts failed is drained before its rank is free. */
+static void check_failed_drained (uint64_t jobid,
+                                  const struct hk_rankset *ranks)
+{
+    for (uint32_t r = hk_rankset_first (ranks); r != HK_RANK_NONE;
+         r = hk_rankset_next (ranks, r)) {
+        int host = (int)r / w.per_host;
+        double at = sim_store_failed_at (w.c.store, jobid, w.nodes[host].name);
+        if (at > 0 && w.m.drained_at[host] < at)
+            sim_broken ("S1", "%s failed and is freed before it is drained",
+                        w.nodes[host].name);
+    }
+}
+
 /* S2: at most once in each life, only what the scheduler counts; final with
  * the free that empties it.
  */
@@ -353,6 +367,7 @@ static void on_free (const struct sim_msg *msg)
             sim_broken ("S2", "job %llu ranks %s freed, the books do not "
                         "have them", (unsigned long long)msg->jobid,
                         msg->ranks);
+        check_failed_drained (job->jobid, ranks);
         job->recorded = true; /* the answer to its end may be lost */
         hk_rankset_remove_set (job->booked, ranks);
         if (msg->flag != hk_rankset_is_empty (job->booked))
@@ -406,6 +421,8 @@ static void on_drain (const struct sim_msg *msg)
         *reason = NULL;
         done->result = HKC_DRAIN_OK;
     }
+    if (msg->kind == SIM_DRAIN && done->result != HKC_DRAIN_FAILED)
+        w.m.drained_at[host] = w.wall;
     send_c (done);
 }
 

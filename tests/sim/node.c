@@ -314,6 +314,15 @@ void sim_hkd_start (struct sim_node *n)
         step (n, &ev);
 }
 
+static void mark_bad (struct sim_node *n, const struct sim_unit *u)
+{
+    char key[96];
+
+    snprintf (key, sizeof (key), "%llx/%s/%d", (unsigned long long)u->alloc,
+              n->name, u->attempt);
+    zhashx_update (w.bad, key, n);
+}
+
 /* The machine itself: scripts end, whether hkd is there or not. */
 static void unit_tick (struct sim_node *n, struct sim_unit *u)
 {
@@ -326,6 +335,8 @@ static void unit_tick (struct sim_node *n, struct sim_unit *u)
         r->code = will < 0 ? -1 : will;
         r->signal = will < 0 ? -will : 0;
         changed = true;
+        if (will)
+            mark_bad (n, u);
         if (++u->at < SIM_SCRIPTS && !u->stopped)
             u->results[u->at].t_start = w.wall;
         else {

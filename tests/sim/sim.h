@@ -165,6 +165,9 @@ bool sim_store_has_outcome (struct sim_store *store, uint64_t alloc,
                             const char *host, int attempt);
 bool sim_store_failed_there (struct sim_store *store, const char *host);
 uint64_t sim_store_next_pid (struct sim_store *store);
+/* When the last run on a host for a job failed, 0 if it did not. */
+double sim_store_failed_at (struct sim_store *store, uint64_t jobid,
+                            const char *host);
 size_t sim_store_open (struct sim_store *store); /* allocations not closed */
 /* Is a rank held by what is on disk? */
 bool sim_store_holds (struct sim_store *store, uint32_t rank,
@@ -225,6 +228,7 @@ struct sim_manager {
     struct sim_queue to_c, to_m;
     char *drained[SIM_NODES_MOST]; /* reason, NULL: not */
     bool admins[SIM_NODES_MOST];
+    double drained_at[SIM_NODES_MOST]; /* last answer that it is drained */
 };
 
 void sim_manager_tick (void);
@@ -252,6 +256,7 @@ struct sim_world {
     struct sim_manager m;
     uint64_t ids;
     zhashx_t *started; /* "alloc/host/attempt" -> how often */
+    zhashx_t *bad;     /* the same, of runs with a script that failed */
     FILE *story;       /* NULL: quiet */
     /* counted */
     uint64_t frees, runs, crashes, hellos, drains;

@@ -197,6 +197,19 @@ static void apply_ended (struct sim_store *s, const struct hkc_row *row)
         delete_number (s->tables[HKC_ROW_PART], row->closed.pid + i);
 }
 
+/* Success in the history is success in truth. */
+static void check_success (const struct hkc_row *row)
+{
+    char key[96];
+
+    snprintf (key, sizeof (key), "%llx/%s/%d",
+              (unsigned long long)row->history.alloc, row->history.host,
+              row->history.attempt);
+    if (row->history.outcome == HK_OUTCOME_SUCCESS
+        && (zhashx_lookup (w.bad, key) || !zhashx_lookup (w.started, key)))
+        sim_broken ("success", "run %s is no success", key);
+}
+
 /* The story of what is on disk. */
 static void tell (const struct hkc_row *row)
 {
@@ -233,6 +246,8 @@ void sim_store_apply (struct sim_store *s)
             && zhashx_lookup (s->tables[HKC_ROW_HISTORY], key))
             sim_broken ("H1", "a second outcome of run %s on %s", key,
                         row->history.host);
+        if (row->kind == HKC_ROW_HISTORY)
+            check_success (row);
         if (row->kind == HKC_ROW_CAUSE_GONE)
             zhashx_delete (s->tables[HKC_ROW_CAUSE], key);
         else if (row->kind == HKC_ROW_FREE_GONE)
@@ -328,6 +343,21 @@ bool sim_store_has_outcome (struct sim_store *s, uint64_t alloc,
             && !strcmp (r->history.host, host))
             return true;
     return false;
+}
+
+double sim_store_failed_at (struct sim_store *s, uint64_t jobid,
+                            const char *host)
+{
+    zhashx_t *table = s->tables[HKC_ROW_HISTORY];
+    const struct hkc_row *last = NULL;
+
+    for (struct hkc_row *r = zhashx_first (table); r; r = zhashx_next (table))
+        if (r->history.jobid == jobid && !strcmp (r->history.host, host)
+            && (!last || r->history.attempt > last->history.attempt))
+            last = r;
+    return last && hk_outcome_is_failure (last->history.outcome)
+               ? last->history.t_end
+               : 0;
 }
 
 bool sim_store_failed_there (struct sim_store *s, const char *host)
