@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/jobid.h"
 #include "proto/log.h"
 #include "coordinator/engine/internal.h"
 
@@ -77,7 +78,17 @@ void hkc_send_host (void *arg, const struct hkc_action *act)
             .jobid = act->log.jobid,
             .host = act->log.host,
         };
-        hk_log_with (act->log.level, &ids, "%s", act->log.text);
+        char id[HK_JOBID_TEXT_BYTES] = "";
+        if (act->log.jobid)
+            hk_jobid_encode (act->log.jobid, HK_JOBID_F58PLAIN, id);
+        hk_log_with (act->log.level,
+                     &ids,
+                     "%s%s%s%s%s",
+                     id,
+                     *id && act->log.host ? " " : "",
+                     act->log.host ? act->log.host : "",
+                     *id || act->log.host ? ": " : "",
+                     act->log.text);
         return;
     }
     if (zlistx_size (e->followers))
