@@ -113,9 +113,9 @@ const char *const hkc_stmt_sql[HKC_STMT_COUNT] = {
                           " AND host = ?2 AND attempt = ?3",
     [HKC_STMT_JOB_HOSTS] =
         "SELECT h.host FROM (SELECT alloc, pid FROM closed WHERE jobid = ?1"
-        " UNION ALL SELECT alloc, pid FROM alloc WHERE jobid = ?1"
-        " ORDER BY pid DESC) c CROSS JOIN history h ON h.alloc = c.alloc"
-        " WHERE h.attempt = 1 LIMIT 1024",
+        " UNION ALL SELECT alloc, pid FROM alloc WHERE jobid = ?1) c"
+        " CROSS JOIN history h ON h.alloc = c.alloc WHERE h.attempt = 1"
+        " ORDER BY c.pid DESC, h.pid LIMIT 1024",
     [HKC_STMT_SEEN] = "SELECT last_commit FROM start WHERE id = ?1",
     [HKC_STMT_OLD] = "SELECT alloc, pid, parts_count FROM closed"
                      " WHERE t_closed < ?1 ORDER BY t_closed LIMIT ?2",

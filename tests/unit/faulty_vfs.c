@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
 #include <sqlite3.h>
-#include <stddef.h>
 
 #include "tests/unit/faulty_vfs.h"
 
