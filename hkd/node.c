@@ -83,7 +83,6 @@ static int on_post (sd_event_source *source, void *arg)
     int rc;
 
     (void)source;
-    hkd_node_link_pump (node);
     tick (node);
     when = deadline (node);
     if (when == INT64_MAX)

@@ -78,7 +78,6 @@ void hkd_node_drop_work (struct hkd_node *node);
 
 int hkd_node_link_open (struct hkd_node *node, struct hk_error *err);
 void hkd_node_link_close (struct hkd_node *node);
-void hkd_node_link_pump (struct hkd_node *node);
 void hkd_node_link_tick (struct hkd_node *node, int64_t now_ms);
 int64_t hkd_node_link_deadline (const struct hkd_node *node);
 /* -1 if there is no room for it now; where there is no link it is dropped. */

@@ -41,8 +41,8 @@ static void seen_set (struct hkd_node *node, uint64_t start, uint64_t commit)
     seen->start = start;
     seen->commit = commit;
     node->seen_changed = true;
-    if (!same || hkd_now_ms () >= node->seen_at_ms + SEEN_EVERY_MS)
-        seen_write (node);
+    if (!same)
+        node->seen_at_ms = 0; /* written before the loop waits again */
 }
 
 /* ---- what is sent ---- */
@@ -164,10 +164,16 @@ static void on_start (struct hkd_node *node, const struct hk_msg *msg)
                             .attempt = msg->start_run.attempt,
                             .start = { .start = msg->start_run,
                                        .instance = node->instance } };
+    struct hk_log_ids ids = { .jobid = msg->start_run.jobid,
+                              .host = node->host.name };
     struct hk_error err;
 
+    hk_log_with (LOG_DEBUG, &ids, "attempt %d of an allocation is to start",
+                 msg->start_run.attempt);
+    hkd_units_expect (node->units, true);
     if (hkd_node_feed (node, &ev, &err) < 0)
         hk_log_throttled (LOG_ERR, "start", "a start is refused: %s", err.text);
+    hkd_units_expect (node->units, false);
 }
 
 static void on_stop (struct hkd_node *node, const struct hk_msg *msg)
@@ -227,7 +233,7 @@ static void on_message (struct hkd_node *node, const struct hk_msg *msg)
             rows[i].fn (node, msg);
 }
 
-void hkd_node_link_pump (struct hkd_node *node)
+static void pump (struct hkd_node *node)
 {
     enum hk_client_event event;
     struct hk_error err;
@@ -265,6 +271,8 @@ int64_t hkd_node_link_deadline (const struct hkd_node *node)
 
 void hkd_node_link_tick (struct hkd_node *node, int64_t now_ms)
 {
+    if (node->link && now_ms >= hk_link_client_deadline (node->link))
+        pump (node);
     if (node->seen_changed && now_ms >= node->seen_at_ms + SEEN_EVERY_MS)
         seen_write (node);
     if (now_ms < node->reconcile_at_ms)
@@ -277,14 +285,13 @@ void hkd_node_link_tick (struct hkd_node *node, int64_t now_ms)
 
 /* ---- open and close ---- */
 
-/* What is to be done is done after each event of the loop: node.c. */
 static int on_readable (sd_event_source *source, int fd, uint32_t events,
                         void *arg)
 {
     (void)source;
     (void)fd;
     (void)events;
-    (void)arg;
+    pump (arg);
     return 0;
 }
 
@@ -311,6 +318,7 @@ int hkd_node_link_open (struct hkd_node *node, struct hk_error *err)
                           node);
     if (rc < 0)
         return hk_error_errno (err, -rc, "link");
+    pump (node);
     return 0;
 }
 

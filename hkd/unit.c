@@ -138,7 +138,7 @@ void hkd_units_want_bus (struct hkd_units *units)
 {
     hkd_bus_want (units->bus,
                   units->first || units->adopting || units->looking
-                      || units->wanted_list);
+                      || units->wanted_list || units->expecting);
 }
 
 int hkd_unit_tell (struct hkd_unit *u, enum hkd_event_kind kind,
@@ -148,6 +148,12 @@ int hkd_unit_tell (struct hkd_unit *u, enum hkd_event_kind kind,
     ev->alloc = u->alloc;
     ev->attempt = u->attempt;
     return u->units->calls.event (u->units->arg, ev);
+}
+
+void hkd_units_expect (struct hkd_units *units, bool expected)
+{
+    units->expecting = expected;
+    hkd_units_want_bus (units);
 }
 
 /* ---- from outside ---- */
@@ -160,7 +166,7 @@ static void on_down (void *arg)
     units->looking = false;
     units->looks_left = 0;
     for (struct hkd_unit *u = units->first; u; u = u->next) {
-        u->asking = false;
+        u->asking = 0;
         if (u->state == HKD_UNIT_ASKED || u->state == HKD_UNIT_CHECKING) {
             u->state = HKD_UNIT_WAITING;
             u->lost = true;

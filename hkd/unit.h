@@ -45,6 +45,8 @@ void hkd_units_set_conf (struct hkd_units *units, const struct hk_conf *conf);
 void hkd_units_adopt (struct hkd_units *units);
 /* Ask again, only to know which are foreign. */
 void hkd_units_look (struct hkd_units *units);
+/* A start may come: connect already. */
+void hkd_units_expect (struct hkd_units *units, bool expected);
 /* Names of units like ours that are not, with spaces between; "" if none. */
 const char *hkd_units_foreign (const struct hkd_units *units);
 

@@ -38,7 +38,7 @@ struct hkd_props {
     bool has_cgroup;
     uint32_t main_pid;
     int main_code, main_status;
-    uint64_t main_exit_us;
+    uint64_t main_start_us, main_exit_us;
     bool has_main;
     struct hkd_exec *execs;
     size_t execs_count;
@@ -87,8 +87,8 @@ struct hkd_unit {
     char invocation[HK_ID_BYTES];
     char *cgroup;
     bool job_done;  /* the start job is over */
-    bool asking;    /* ExecStart was asked for */
-    bool changed;   /* since it was asked for */
+    unsigned asking; /* answers that are awaited */
+    bool changed;   /* since they were asked for */
     bool finished;  /* FINISHED was told */
     bool listed;    /* in the list that is being read */
     bool let_go;    /* systemd was told to, and we that it was */
@@ -104,6 +104,7 @@ struct hkd_units {
     struct hkd_unit *first;
     char *foreign;
     bool adopting;
+    bool expecting;     /* a start is under way */
     bool wanted_list;   /* with the next connection */
     bool looking;       /* the list was asked for */
     size_t looks_left;  /* units of the list that were not yet heard */
@@ -137,7 +138,7 @@ struct hkd_call {
     uint64_t alloc;
     int attempt;
     char name[HKD_UNIT_NAME_BYTES];
-    const char *method;
+    const char *method; /* or the property that was asked for */
 };
 struct hkd_call *hkd_call_create (const struct hkd_unit *u);
 struct hkd_unit *hkd_call_unit (const struct hkd_call *call);
@@ -168,6 +169,7 @@ void hkd_unit_check (struct hkd_unit *u);
 int hkd_units_match (struct hkd_units *units, sd_bus *bus);
 void hkd_unit_ask (struct hkd_unit *u); /* for the results of its commands */
 void hkd_unit_take (struct hkd_unit *u, const struct hkd_props *props);
+void hkd_unit_tell_scripts (struct hkd_unit *u);
 void hkd_unit_settle (struct hkd_unit *u); /* FINISHED? */
 /* Does systemd still have it?  If not it is gone: told and dropped. */
 void hkd_unit_verify (struct hkd_unit *u);
@@ -176,9 +178,12 @@ void hkd_unit_gone (struct hkd_unit *u);
 /* ---- unit_list.c ---- */
 
 void hkd_units_list (struct hkd_units *units);
-/* All properties of a unit; fn gets a struct hkd_call. */
+/* All properties of a unit, or one of its service; fn gets the call. */
 int hkd_units_get_all (struct hkd_units *units, const char *name,
                        sd_bus_message_handler_t fn, struct hkd_call *call);
+int hkd_units_get (struct hkd_units *units, const char *name,
+                   const char *property, sd_bus_message_handler_t fn,
+                   struct hkd_call *call);
 
 /* ---- unit_message.c ---- */
 
@@ -190,6 +195,9 @@ int64_t hkd_unit_stop_ms (const struct hkd_unit *u);
 
 /* An array of properties; negative errno on failure; caller ends with _fini. */
 int hkd_props_read (sd_bus_message *m, struct hkd_props *props);
+/* One, whose value is next. */
+int hkd_prop_read (sd_bus_message *m, const char *name,
+                   struct hkd_props *props);
 void hkd_props_fini (struct hkd_props *props);
 /* What differs from what was asked for, "" if nothing does. */
 void hkd_props_compare (const struct hkd_unit *u, const struct hkd_props *props,

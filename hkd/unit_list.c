@@ -10,22 +10,46 @@
 
 enum { FOREIGN_BYTES = 32 << 10, LIST_LIMIT = 4096 };
 
-int hkd_units_get_all (struct hkd_units *units, const char *name,
-                       sd_bus_message_handler_t fn, struct hkd_call *call)
+static int ask_properties (struct hkd_units *units, const char *name,
+                           const char *member, sd_bus_message **m)
 {
     sd_bus *bus = hkd_bus_get (units->bus);
-    sd_bus_message *m = NULL;
     char *path = NULL;
     int rc = bus ? sd_bus_path_encode (HKD_SYSTEMD_PATH "/unit", name, &path)
                  : -ENOTCONN;
 
     if (rc >= 0)
-        rc = sd_bus_message_new_method_call (bus, &m, HKD_SYSTEMD, path,
+        rc = sd_bus_message_new_method_call (bus, m, HKD_SYSTEMD, path,
                                              "org.freedesktop.DBus.Properties",
-                                             "GetAll");
+                                             member);
+    free (path);
+    return rc;
+}
+
+int hkd_units_get_all (struct hkd_units *units, const char *name,
+                       sd_bus_message_handler_t fn, struct hkd_call *call)
+{
+    sd_bus_message *m = NULL;
+    int rc = ask_properties (units, name, "GetAll", &m);
+
     if (rc >= 0)
         rc = sd_bus_message_append (m, "s", ""); /* of all interfaces */
-    free (path);
+    if (call)
+        call->method = NULL;
+    return hkd_call_send (units, m, rc, fn, call);
+}
+
+int hkd_units_get (struct hkd_units *units, const char *name,
+                   const char *property, sd_bus_message_handler_t fn,
+                   struct hkd_call *call)
+{
+    sd_bus_message *m = NULL;
+    int rc = ask_properties (units, name, "Get", &m);
+
+    if (rc >= 0)
+        rc = sd_bus_message_append (m, "ss", HKD_SYSTEMD ".Service", property);
+    if (call)
+        call->method = property;
     return hkd_call_send (units, m, rc, fn, call);
 }
 
@@ -161,7 +185,6 @@ static void ask_listed (struct hkd_units *units, const char *name,
 
     if (listed) {
         listed->call.units = units;
-        listed->call.method = "GetAll";
         listed->job_done = job_done;
         snprintf (listed->call.name, sizeof (listed->call.name), "%s", name);
     }

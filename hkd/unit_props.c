@@ -38,6 +38,7 @@ static const struct prop {
     { "ExecMainPID", "u", PROP_U32, AT (main_pid) },
     { "ExecMainCode", "i", PROP_I32, AT (main_code) },
     { "ExecMainStatus", "i", PROP_I32, AT (main_status) },
+    { "ExecMainStartTimestamp", "t", PROP_U64, AT (main_start_us) },
     { "ExecMainExitTimestamp", "t", PROP_U64, AT (main_exit_us) },
     { "TimeoutStartUSec", "t", PROP_U64, AT (timeout_start_us) },
     { "TimeoutStopUSec", "t", PROP_U64, AT (timeout_stop_us) },
@@ -199,14 +200,12 @@ static int read_value (sd_bus_message *m, const struct prop *prop,
     return -EINVAL;
 }
 
-static int read_property (sd_bus_message *m, struct hkd_props *p)
+int hkd_prop_read (sd_bus_message *m, const char *name, struct hkd_props *p)
 {
     const struct prop *prop = NULL;
-    const char *name, *type;
+    const char *type;
     int rc;
 
-    if ((rc = sd_bus_message_read (m, "s", &name)) < 0)
-        return rc;
     for (size_t i = 0; !prop && i < sizeof (props) / sizeof (props[0]); i++)
         if (!strcmp (props[i].name, name))
             prop = &props[i];
@@ -222,11 +221,13 @@ static int read_property (sd_bus_message *m, struct hkd_props *p)
 
 int hkd_props_read (sd_bus_message *m, struct hkd_props *p)
 {
+    const char *name;
     int rc = sd_bus_message_enter_container (m, 'a', "{sv}");
 
     while (rc >= 0
            && (rc = sd_bus_message_enter_container (m, 'e', "sv")) > 0) {
-        if ((rc = read_property (m, p)) >= 0)
+        if ((rc = sd_bus_message_read (m, "s", &name)) >= 0
+            && (rc = hkd_prop_read (m, name, p)) >= 0)
             rc = sd_bus_message_exit_container (m);
     }
     if (rc >= 0)

@@ -124,7 +124,9 @@ void hkd_unit_started (struct hkd_unit *u)
     u->told = true;
     u->check_ms = hkd_units_now (u->units) + HKD_CHECK_MS;
     hkd_unit_tell (u, HKD_EV_STARTED, &ev);
-    hkd_unit_ask (u);
+    hkd_unit_tell_scripts (u);
+    if (u->changed || u->job_done)
+        hkd_unit_ask (u);
 }
 
 /* What was heard so far was about another unit. */

@@ -11,6 +11,14 @@
 
 /* ---- results ---- */
 
+static bool all_known (const struct hkd_unit *u)
+{
+    for (size_t i = 0; i < u->scripts.count; i++)
+        if (u->results[i].t_end <= 0)
+            return false;
+    return true;
+}
+
 static bool is_state (const struct hkd_unit *u, const char *state)
 {
     return !strcmp (u->active_state, state);
@@ -58,24 +66,36 @@ static bool take_execs (struct hkd_unit *u, const struct hkd_props *p)
     return news;
 }
 
-/* The main process of a oneshot unit is the script under way. */
+/* The main process of a oneshot unit is the script under way.  With several
+ * scripts one that is new may not be the next: signals are joined.
+ */
 static bool take_main (struct hkd_unit *u, const struct hkd_props *p)
 {
-    for (size_t i = 0; i < u->scripts.count; i++) {
-        struct hk_script_result *r = &u->results[i];
-        if (u->pids[i] != p->main_pid)
-            continue;
-        if (!p->main_code || r->t_end > 0)
-            return false;
+    struct hk_script_result *r;
+    bool news = false;
+    size_t i = 0;
+
+    while (i < u->scripts.count && u->pids[i] != p->main_pid)
+        i++;
+    if (i == u->scripts.count && u->scripts.count > 1) {
+        u->changed |= !p->has_execs;
+        return false;
+    }
+    r = &u->results[i < u->scripts.count ? i : 0];
+    if (i == u->scripts.count && r->t_start <= 0) {
+        u->pids[0] = p->main_pid;
+        r->t_start = (double)p->main_start_us / 1e6;
+        news = true;
+    }
+    if (p->main_code && r->t_end <= 0) {
         set_end (r, (double)p->main_exit_us / 1e6, p->main_code,
                  p->main_status);
-        return true;
+        news = true;
     }
-    u->changed |= !p->has_execs; /* another one is under way */
-    return false;
+    return news;
 }
 
-static void tell_scripts (struct hkd_unit *u)
+void hkd_unit_tell_scripts (struct hkd_unit *u)
 {
     struct hkd_event ev = { .scripts = { .results = u->results,
                                          .count = u->scripts.count } };
@@ -109,8 +129,8 @@ void hkd_unit_take (struct hkd_unit *u, const struct hkd_props *p)
     if (!u->told && u->invocation[0])
         hkd_unit_started (u);
     if (u->told && news)
-        tell_scripts (u);
-    if (u->told && u->changed)
+        hkd_unit_tell_scripts (u);
+    if (u->told && u->changed && !u->asking)
         hkd_unit_ask (u);
 }
 
@@ -137,36 +157,60 @@ static int on_answer (sd_bus_message *m, void *arg, sd_bus_error *ret)
     struct hkd_unit *u = hkd_call_unit (call);
     const sd_bus_error *error = sd_bus_message_get_error (m);
     struct hkd_props props = { .alloc = 0 };
+    int rc;
 
     (void)ret;
     if (!u || !u->asking)
         return 0;
-    u->asking = false;
+    u->asking--;
     if (error && hkd_call_lost (error)) {
         hkd_bus_drop (call->units->bus);
         return 0;
     }
-    if (error || hkd_props_read (m, &props) < 0)
+    rc = error ? -1
+               : (call->method ? hkd_prop_read (m, call->method, &props)
+                               : hkd_props_read (m, &props));
+    if (rc < 0)
         hkd_unit_verify (u);
     else
         hkd_unit_take (u, &props);
     hkd_props_fini (&props);
-    if ((u = hkd_call_unit (call)) && !u->asking)
+    if (!u->asking)
         hkd_unit_settle (u);
     return 0;
 }
 
+static void ask (struct hkd_unit *u, const char *property)
+{
+    struct hkd_call *call = hkd_call_create (u);
+    int rc = !call ? -1
+             : property ? hkd_units_get (u->units, u->name, property, on_answer,
+                                         call)
+                        : hkd_units_get_all (u->units, u->name, on_answer,
+                                             call);
+
+    if (rc == 0)
+        u->asking++;
+}
+
+/* Single properties where they will do: all of them take systemd longer than
+ * many a script.
+ */
 void hkd_unit_ask (struct hkd_unit *u)
 {
-    struct hkd_call *call;
-
     if (u->asking)
         return; /* u->changed: again after the answer */
     u->changed = false;
-    if (!(call = hkd_call_create (u)))
+    if (!u->invocation[0]) {
+        ask (u, NULL);
         return;
-    call->method = "GetAll";
-    u->asking = hkd_units_get_all (u->units, u->name, on_answer, call) == 0;
+    }
+    if (!all_known (u))
+        ask (u, "ExecStart");
+    if (u->job_done)
+        ask (u, "ControlGroup");
+    if (!u->asking)
+        hkd_unit_settle (u);
 }
 
 void hkd_unit_gone (struct hkd_unit *u)
