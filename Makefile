@@ -82,13 +82,14 @@ flux_src := $(wildcard coordinator/host/flux/*.c)
 unit_src := $(wildcard tests/unit/test_*.c)
 unit_help_src := $(filter-out $(unit_src),$(wildcard tests/unit/*.c))
 sim_src := $(wildcard tests/sim/*.c)
+tools_src := $(wildcard tests/tools/*.c)
 bench_help_src := $(wildcard tests/bench/common*.c)
 bench_src := $(filter-out $(bench_help_src),$(wildcard tests/bench/*.c))
 
 product_src := $(proto_src) $(hkd_src) $(hkctl_src) $(coordinator_src) \
 	$(main_src) $(if $(HAVE_FLUX),$(flux_src))
 test_src := $(unit_src) $(unit_help_src) $(sim_src) $(bench_src) \
-	$(bench_help_src)
+	$(bench_help_src) $(tools_src)
 all_src := $(product_src) $(test_src)
 man_src := $(wildcard */*.[1-8].scd */*/*/*.[1-8].scd)
 
@@ -105,6 +106,7 @@ man_pages := $(foreach m,$(man_src),$(O)/man/$(notdir $(m:.scd=)))
 unit_progs := $(patsubst %.c,$(O)/%,$(unit_src))
 sim_prog := $(if $(sim_src),$(O)/tests/sim/sim)
 bench_progs := $(patsubst %.c,$(O)/%,$(bench_src))
+tools_progs := $(patsubst %.c,$(O)/%,$(tools_src))
 
 # ---- build ---------------------------------------------------------------------
 
@@ -117,7 +119,7 @@ bench_progs := $(patsubst %.c,$(O)/%,$(bench_src))
 
 all: $(libs) $(progs) $(plugin) man
 man: $(man_pages)
-tests: $(unit_progs) $(sim_prog)
+tests: $(unit_progs) $(sim_prog) $(tools_progs)
 
 # Objects follow a change of flags, libraries a change of their list of files.
 $(O)/flags: FORCE
@@ -171,6 +173,8 @@ $(unit_progs): $(O)/tests/unit/%: $(O)/tests/unit/%.o \
 		$(call obj,$(unit_help_src)) $(libs)
 	$(Q)$(link)
 $(O)/tests/sim/sim: $(call obj,$(sim_src)) $(libs)
+	$(Q)$(link)
+$(tools_progs): $(O)/tests/tools/%: $(O)/tests/tools/%.o $(libs)
 	$(Q)$(link)
 $(bench_progs): $(O)/tests/bench/%: $(O)/tests/bench/%.o \
 		$(call obj,$(bench_help_src)) $(libs)

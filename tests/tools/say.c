@@ -1,0 +1,175 @@
+/* say.c - a peer by hand: messages in on stdin, out on stdout, a line each */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <czmq.h>
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "proto/conf.h"
+#include "proto/link.h"
+#include "proto/log.h"
+
+/* say --role ROLE [--host NAME --boot ID] [--config FILE]: says HELLO as ROLE,
+ * then sends each line of standard input as a message (without seq and
+ * session, which the link fills in) and prints each message that comes.  Ends
+ * at the end of input, after the answers of a second.
+ */
+
+enum { LINGER_MS = 1000, LINE_BYTES = 1 << 20 };
+
+static int64_t now_ms (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_BOOTTIME, &ts);
+    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void print (const char *event, const struct hk_msg *msg,
+                   const char *text)
+{
+    struct hk_error err;
+    char *line = msg ? hk_msg_encode (msg, NULL, &err) : NULL;
+
+    if (line)
+        puts (line);
+    else
+        printf ("{\"event\":\"%s\",\"text\":\"%s\"}\n", event, text);
+    fflush (stdout);
+    free (line);
+}
+
+static void hear (struct hk_link_client *client)
+{
+    enum hk_client_event event;
+    struct hk_msg msg;
+    struct hk_error err;
+
+    while (hk_link_client_next (client, now_ms (), &event, &msg, &err) > 0) {
+        if (event == HK_CLIENT_DOWN) {
+            print ("down", NULL, err.text);
+            continue;
+        }
+        print ("up", &msg, "");
+        hk_msg_fini (&msg);
+    }
+}
+
+/* The line has what the table asks for but seq and session. */
+static void say (struct hk_link_client *client, const char *line)
+{
+    struct hk_msg msg;
+    struct hk_error err;
+    char *whole;
+
+    if (*line != '{'
+        || asprintf (&whole,
+                     "{\"seq\":1,\"session\":"
+                     "\"00000000000000000000000000000000\",%s",
+                     line + 1) < 0) {
+        print ("bad", NULL, "expected a JSON object on one line");
+        return;
+    }
+    if (hk_msg_decode (whole, strlen (whole), HK_MSG_OWNER_BYTES, &msg, &err)
+        < 0)
+        print ("bad", NULL, err.text);
+    else {
+        if (hk_link_client_send (client, &msg, NULL) < 0)
+            print ("unsent", NULL, strerror (errno));
+        hk_msg_fini (&msg);
+    }
+    free (whole);
+}
+
+static void run (struct hk_link_client *client)
+{
+    struct pollfd fds[2] = {
+        { .fd = STDIN_FILENO, .events = POLLIN },
+        { .fd = hk_link_client_fd (client), .events = POLLIN },
+    };
+    char *line = NULL;
+    size_t size = 0;
+    int64_t end = INT64_MAX;
+
+    setvbuf (stdin, NULL, _IONBF, 0);
+    while (now_ms () < end) {
+        bool up = hk_link_client_is_up (client);
+        fds[0].fd = up && end == INT64_MAX ? STDIN_FILENO : -1;
+        if (poll (fds, 2, 50) < 0 && errno != EINTR)
+            break;
+        hear (client);
+        if (fds[0].fd < 0 || !(fds[0].revents & (POLLIN | POLLHUP)))
+            continue;
+        if (getline (&line, &size, stdin) > 0)
+            say (client, line);
+        else
+            end = now_ms () + LINGER_MS;
+    }
+    free (line);
+}
+
+int main (int argc, char **argv)
+{
+    static const struct option longs[] = {
+        { "role", required_argument, NULL, 'r' },
+        { "host", required_argument, NULL, 'h' },
+        { "boot", required_argument, NULL, 'b' },
+        { "config", required_argument, NULL, 'c' },
+        { NULL, 0, NULL, 0 },
+    };
+    const char *role = "guest", *host = "", *boot = "", *path = hk_conf_path;
+    struct hk_client_conf cc;
+    struct hk_link_client *client;
+    struct hk_conf *conf;
+    struct hk_error err;
+    int c;
+
+    while ((c = getopt_long (argc, argv, "", longs, NULL)) >= 0) {
+        switch (c) {
+            case 'r':
+                role = optarg;
+                break;
+            case 'h':
+                host = optarg;
+                break;
+            case 'b':
+                boot = optarg;
+                break;
+            case 'c':
+                path = optarg;
+                break;
+            default:
+                return 2;
+        }
+    }
+    hk_log_init ("say", LOG_WARNING, NULL, NULL);
+    zsys_handler_set (NULL);
+    if (!(conf = hk_conf_load (path, 0, &err))) {
+        fprintf (stderr, "say: %s\n", err.text);
+        return 1;
+    }
+    cc = (struct hk_client_conf){
+        .head = conf->head,
+        .port = strcmp (role, "node") ? conf->client_port : conf->node_port,
+        .key_port = conf->key_port,
+        .munge_socket = conf->munge_socket,
+        .server_uid = conf->server_uid,
+        .role = role,
+        .host = host,
+        .short_host = host,
+        .boot_id = boot,
+    };
+    if (!(client = hk_link_client_create (&cc, &err))) {
+        fprintf (stderr, "say: %s\n", err.text);
+        hk_conf_destroy (conf);
+        return 1;
+    }
+    run (client);
+    hk_link_client_destroy (client);
+    hk_conf_destroy (conf);
+    return 0;
+}
