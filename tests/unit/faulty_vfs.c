@@ -2,13 +2,14 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
 #include <sqlite3.h>
+#include <stddef.h>
 
 #include "tests/unit/faulty_vfs.h"
 
 /* Before each file of the real VFS stands one of ours. */
 struct faulty_file {
     sqlite3_file base;
-    _Alignas(max_align_t) char real[];
+    _Alignas(8) char real[]; /* as SQLite places it */
 };
 
 static sqlite3_vfs *real_vfs;
