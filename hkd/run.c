@@ -32,9 +32,8 @@ struct hkd_action *hkd_act (struct hkd_runs *runs,
 {
     if (runs->actions_count == runs->actions_size) {
         runs->actions_size = runs->actions_size ? runs->actions_size * 2 : 16;
-        runs->actions = need (realloc (runs->actions,
-                                       runs->actions_size
-                                           * sizeof (*runs->actions)));
+        runs->actions = need (realloc (
+            runs->actions, runs->actions_size * sizeof (*runs->actions)));
     }
     struct hkd_action *act = &runs->actions[runs->actions_count++];
     memset (act, 0, sizeof (*act));
@@ -134,7 +133,8 @@ void hkd_runs_destroy (struct hkd_runs *runs)
     free (runs);
 }
 
-static struct hkd_run *find (const struct hkd_runs *runs, uint64_t alloc,
+static struct hkd_run *find (const struct hkd_runs *runs,
+                             uint64_t alloc,
                              int attempt)
 {
     struct hkd_run *run = runs->first;
@@ -145,7 +145,8 @@ static struct hkd_run *find (const struct hkd_runs *runs, uint64_t alloc,
 }
 
 /* In order of arrival, which is the order in which a person sees them. */
-static struct hkd_run *run_add (struct hkd_runs *runs, uint64_t alloc,
+static struct hkd_run *run_add (struct hkd_runs *runs,
+                                uint64_t alloc,
                                 int attempt)
 {
     struct hkd_run *run = need (calloc (1, sizeof (*run)));
@@ -214,7 +215,8 @@ void hkd_report (struct hkd_runs *runs, struct hkd_run *run)
 
 /* ---- events ---- */
 
-static int on_start (struct hkd_runs *runs, const struct hkd_event *ev,
+static int on_start (struct hkd_runs *runs,
+                     const struct hkd_event *ev,
                      struct hk_error *err)
 {
     const struct hk_start *start = &ev->start.start;
@@ -241,7 +243,8 @@ static int on_start (struct hkd_runs *runs, const struct hkd_event *ev,
     return 0;
 }
 
-static void on_prepared (struct hkd_runs *runs, struct hkd_run *run,
+static void on_prepared (struct hkd_runs *runs,
+                         struct hkd_run *run,
                          const struct hkd_event *ev)
 {
     struct hk_script_result *list;
@@ -260,7 +263,8 @@ static void on_prepared (struct hkd_runs *runs, struct hkd_run *run,
     hkd_act (runs, HKD_ACT_UNIT_START, run);
 }
 
-static void on_started (struct hkd_runs *runs, struct hkd_run *run,
+static void on_started (struct hkd_runs *runs,
+                        struct hkd_run *run,
                         const struct hkd_event *ev)
 {
     run->has_unit = true;
@@ -277,7 +281,8 @@ static void on_started (struct hkd_runs *runs, struct hkd_run *run,
     hkd_report (runs, run);
 }
 
-static void on_start_failed (struct hkd_runs *runs, struct hkd_run *run,
+static void on_start_failed (struct hkd_runs *runs,
+                             struct hkd_run *run,
                              const struct hkd_event *ev)
 {
     if (run->pub.phase == HK_RUN_ENDED)
@@ -289,7 +294,8 @@ static void on_start_failed (struct hkd_runs *runs, struct hkd_run *run,
         hkd_run_ended (runs, run, HK_OUTCOME_START_FAILED, ev->failed.reason);
 }
 
-static void on_scripts (struct hkd_runs *runs, struct hkd_run *run,
+static void on_scripts (struct hkd_runs *runs,
+                        struct hkd_run *run,
                         const struct hkd_event *ev)
 {
     const char *now = "";
@@ -323,8 +329,8 @@ static void on_gone (struct hkd_runs *runs, struct hkd_run *run)
     if (run->pub.phase == HK_RUN_STOPPING)
         hkd_run_cgroup (runs, run, NULL, 0); /* no unit, no cgroup of it */
     else
-        hkd_run_ended (runs, run, HK_OUTCOME_VANISHED,
-                       "systemd no longer has the unit");
+        hkd_run_ended (
+            runs, run, HK_OUTCOME_VANISHED, "systemd no longer has the unit");
 }
 
 static void on_file (struct hkd_runs *runs, const struct hkd_event *ev)
@@ -359,8 +365,10 @@ static void on_file (struct hkd_runs *runs, const struct hkd_event *ev)
         run->stage = HKD_STAGE_TERM;
 }
 
-static int on_unit (struct hkd_runs *runs, struct hkd_run *run,
-                    const struct hkd_event *ev, struct hk_error *err)
+static int on_unit (struct hkd_runs *runs,
+                    struct hkd_run *run,
+                    const struct hkd_event *ev,
+                    struct hk_error *err)
 {
     const struct hk_run *unit = ev->run;
 
@@ -388,22 +396,24 @@ static void on_adopted (struct hkd_runs *runs)
             on_gone (runs, run);
 }
 
-static void on_stop (struct hkd_runs *runs, struct hkd_run *run,
+static void on_stop (struct hkd_runs *runs,
+                     struct hkd_run *run,
                      const struct hkd_event *ev)
 {
     struct hkd_action *act;
     const char *text = "has ended";
 
     if (run->pub.phase != HK_RUN_ENDED) {
-        hkd_run_stop (runs, run, HK_OUTCOME_KILLED, ev->stop.signal,
-                      ev->stop.reason);
+        hkd_run_stop (
+            runs, run, HK_OUTCOME_KILLED, ev->stop.signal, ev->stop.reason);
         text = "signal sent";
     }
     act = hkd_act (runs, HKD_ACT_STOPPED, run);
     act->text = text;
 }
 
-static void on_ack (struct hkd_runs *runs, struct hkd_run *run,
+static void on_ack (struct hkd_runs *runs,
+                    struct hkd_run *run,
                     const struct hkd_event *ev)
 {
     struct hkd_run **p = &runs->first;
@@ -419,7 +429,8 @@ static void on_ack (struct hkd_runs *runs, struct hkd_run *run,
     runs->forgotten = run;
 }
 
-static int of_run (struct hkd_runs *runs, const struct hkd_event *ev,
+static int of_run (struct hkd_runs *runs,
+                   const struct hkd_event *ev,
                    struct hk_error *err)
 {
     struct hkd_run *run = find (runs, ev->alloc, ev->attempt);
@@ -427,74 +438,75 @@ static int of_run (struct hkd_runs *runs, const struct hkd_event *ev,
     if (!run)
         return hk_error_set (err, ENOENT, "no such run");
     switch (ev->kind) {
-        case HKD_EV_UNIT:
-            return on_unit (runs, run, ev, err);
-        case HKD_EV_STOP:
-            on_stop (runs, run, ev);
-            break;
-        case HKD_EV_ACK:
-            on_ack (runs, run, ev);
-            break;
-        case HKD_EV_PREPARED:
-            on_prepared (runs, run, ev);
-            break;
-        case HKD_EV_STARTED:
-            on_started (runs, run, ev);
-            break;
-        case HKD_EV_START_FAILED:
-            on_start_failed (runs, run, ev);
-            break;
-        case HKD_EV_SCRIPTS:
-            on_scripts (runs, run, ev);
-            break;
-        case HKD_EV_FINISHED:
-            run->finished = true;
-            hkd_run_look (runs, run);
-            break;
-        case HKD_EV_CGROUP:
-            run->looking = false;
-            hkd_run_cgroup (runs, run, ev->cgroup.leftovers, ev->cgroup.count);
-            break;
-        case HKD_EV_GONE:
-            on_gone (runs, run);
-            break;
-        default:
-            return hk_error_set (err, EINVAL, "unknown event %d", ev->kind);
+    case HKD_EV_UNIT:
+        return on_unit (runs, run, ev, err);
+    case HKD_EV_STOP:
+        on_stop (runs, run, ev);
+        break;
+    case HKD_EV_ACK:
+        on_ack (runs, run, ev);
+        break;
+    case HKD_EV_PREPARED:
+        on_prepared (runs, run, ev);
+        break;
+    case HKD_EV_STARTED:
+        on_started (runs, run, ev);
+        break;
+    case HKD_EV_START_FAILED:
+        on_start_failed (runs, run, ev);
+        break;
+    case HKD_EV_SCRIPTS:
+        on_scripts (runs, run, ev);
+        break;
+    case HKD_EV_FINISHED:
+        run->finished = true;
+        hkd_run_look (runs, run);
+        break;
+    case HKD_EV_CGROUP:
+        run->looking = false;
+        hkd_run_cgroup (runs, run, ev->cgroup.leftovers, ev->cgroup.count);
+        break;
+    case HKD_EV_GONE:
+        on_gone (runs, run);
+        break;
+    default:
+        return hk_error_set (err, EINVAL, "unknown event %d", ev->kind);
     }
     return 0;
 }
 
-int hkd_runs_step (struct hkd_runs *runs, const struct hkd_event *ev,
+int hkd_runs_step (struct hkd_runs *runs,
+                   const struct hkd_event *ev,
                    struct hk_error *err)
 {
     settle (runs);
     runs->now_ms = ev->now_ms;
     runs->wall = ev->wall;
     switch (ev->kind) {
-        case HKD_EV_TICK:
-            for (struct hkd_run *run = runs->first; run; run = run->next)
-                hkd_run_tick (runs, run);
-            return 0;
-        case HKD_EV_FILE:
-            on_file (runs, ev);
-            return 0;
-        case HKD_EV_ADOPTED:
-            on_adopted (runs);
-            return 0;
-        case HKD_EV_UP:
-            runs->up = true;
-            hkd_act (runs, HKD_ACT_STATE, NULL);
-            return 0;
-        case HKD_EV_DOWN:
-            runs->up = false;
-            return 0;
-        case HKD_EV_CONF:
-            runs->conf = ev->conf;
-            return 0;
-        case HKD_EV_START:
-            return on_start (runs, ev, err);
-        default:
-            return of_run (runs, ev, err);
+    case HKD_EV_TICK:
+        for (struct hkd_run *run = runs->first; run; run = run->next)
+            hkd_run_tick (runs, run);
+        return 0;
+    case HKD_EV_FILE:
+        on_file (runs, ev);
+        return 0;
+    case HKD_EV_ADOPTED:
+        on_adopted (runs);
+        return 0;
+    case HKD_EV_UP:
+        runs->up = true;
+        hkd_act (runs, HKD_ACT_STATE, NULL);
+        return 0;
+    case HKD_EV_DOWN:
+        runs->up = false;
+        return 0;
+    case HKD_EV_CONF:
+        runs->conf = ev->conf;
+        return 0;
+    case HKD_EV_START:
+        return on_start (runs, ev, err);
+    default:
+        return of_run (runs, ev, err);
     }
 }
 
@@ -537,7 +549,8 @@ size_t hkd_runs_count (const struct hkd_runs *runs)
 }
 
 const struct hk_start *hkd_runs_start (const struct hkd_runs *runs,
-                                       uint64_t alloc, int attempt)
+                                       uint64_t alloc,
+                                       int attempt)
 {
     const struct hkd_run *run = find (runs, alloc, attempt);
 

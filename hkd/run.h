@@ -25,19 +25,19 @@ enum hkd_event_kind {
     HKD_EV_UNIT,    /* a unit that systemd has, with what it still tells */
     HKD_EV_ADOPTED, /* no more: files without unit vanished */
     /* the link */
-    HKD_EV_UP,   /* welcome: send the state */
+    HKD_EV_UP, /* welcome: send the state */
     HKD_EV_DOWN,
     HKD_EV_START,
     HKD_EV_STOP,
     HKD_EV_ACK,
     /* what actions brought about */
-    HKD_EV_PREPARED, /* scripts found and file written: start the unit */
-    HKD_EV_STARTED,  /* the unit is active */
+    HKD_EV_PREPARED,     /* scripts found and file written: start the unit */
+    HKD_EV_STARTED,      /* the unit is active */
     HKD_EV_START_FAILED, /* reason: scripts, file or systemd */
-    HKD_EV_SCRIPTS,  /* results so far; which one is under way */
-    HKD_EV_FINISHED, /* no script is under way or will be */
-    HKD_EV_CGROUP,   /* what is left in the unit's cgroup */
-    HKD_EV_GONE,     /* systemd no longer has the unit */
+    HKD_EV_SCRIPTS,      /* results so far; which one is under way */
+    HKD_EV_FINISHED,     /* no script is under way or will be */
+    HKD_EV_CGROUP,       /* what is left in the unit's cgroup */
+    HKD_EV_GONE,         /* systemd no longer has the unit */
     HKD_EV_CONF,
 };
 
@@ -108,7 +108,8 @@ struct hkd_runs *hkd_runs_create (const struct hk_conf *conf, /* borrowed */
 void hkd_runs_destroy (struct hkd_runs *runs);
 
 /* 0, or -1 with errno and nothing changed: EINVAL, ENOENT (no such run). */
-int hkd_runs_step (struct hkd_runs *runs, const struct hkd_event *ev,
+int hkd_runs_step (struct hkd_runs *runs,
+                   const struct hkd_event *ev,
                    struct hk_error *err);
 const struct hkd_action *hkd_runs_actions (const struct hkd_runs *runs,
                                            size_t *count);
@@ -119,6 +120,7 @@ int hkd_runs_each (const struct hkd_runs *runs, hkd_run_f fn, void *arg);
 size_t hkd_runs_count (const struct hkd_runs *runs);
 /* What START said of a run, for its file; NULL if there is no such run. */
 const struct hk_start *hkd_runs_start (const struct hkd_runs *runs,
-                                       uint64_t alloc, int attempt);
+                                       uint64_t alloc,
+                                       int attempt);
 
 #endif

@@ -74,9 +74,13 @@ void hkd_run_ended (struct hkd_runs *runs,
     if (outcome == HK_OUTCOME_SUCCESS || outcome == HK_OUTCOME_EXIT_CODE
         || outcome == HK_OUTCOME_SIGNAL)
         hkd_text_set (&run->pub.script, "");
-    hkd_say (runs, outcome == HK_OUTCOME_SUCCESS ? LOG_INFO : LOG_ERR, run,
-             "%s ended: %s%s%s", run->pub.unit[0] ? run->pub.unit : "run",
-             hk_outcome_name (outcome), run->pub.reason[0] ? ": " : "",
+    hkd_say (runs,
+             outcome == HK_OUTCOME_SUCCESS ? LOG_INFO : LOG_ERR,
+             run,
+             "%s ended: %s%s%s",
+             run->pub.unit[0] ? run->pub.unit : "run",
+             hk_outcome_name (outcome),
+             run->pub.reason[0] ? ": " : "",
              run->pub.reason);
     hkd_act (runs, HKD_ACT_FILE, run);
     hkd_report (runs, run);
@@ -93,7 +97,10 @@ void hkd_run_look (struct hkd_runs *runs, struct hkd_run *run)
 /* Also where no unit is known yet: one that is being started must not go on. */
 static void send_signal (struct hkd_runs *runs, struct hkd_run *run, int signum)
 {
-    hkd_say (runs, LOG_WARNING, run, "%s: sending %s",
+    hkd_say (runs,
+             LOG_WARNING,
+             run,
+             "%s: sending %s",
              run->pub.unit[0] ? run->pub.unit : "run",
              sigabbrev_np (signum) ? sigabbrev_np (signum) : "a signal");
     hkd_act (runs, HKD_ACT_SIGNAL, run)->signal = signum;
@@ -130,8 +137,7 @@ void hkd_run_stop (struct hkd_runs *runs,
 
 void hkd_run_stop_again (struct hkd_runs *runs, struct hkd_run *run)
 {
-    send_signal (runs, run,
-                 run->stage == HKD_STAGE_KILL ? SIGKILL : SIGTERM);
+    send_signal (runs, run, run->stage == HKD_STAGE_KILL ? SIGKILL : SIGTERM);
 }
 
 /* The scripts are over or being ended: is anything left of them? */
@@ -160,8 +166,13 @@ void hkd_run_cgroup (struct hkd_runs *runs,
     if (count == 0)
         return;
     /* every script has a result: what is left changes none of it */
-    hkd_say (runs, LOG_WARNING, run, "%s left %zu processes, the first is %s",
-             run->pub.unit, count, leftovers[0]);
+    hkd_say (runs,
+             LOG_WARNING,
+             run,
+             "%s left %zu processes, the first is %s",
+             run->pub.unit,
+             count,
+             leftovers[0]);
     hkd_run_stop (runs, run, result_of (run), SIGTERM, "");
 }
 
@@ -170,8 +181,11 @@ static void give_up (struct hkd_runs *runs, struct hkd_run *run)
     char reason[HK_REASON_BYTES];
     enum hk_outcome meant = run->pub.outcome;
 
-    snprintf (reason, sizeof (reason), "%s%s%zu processes are left after KILL%s%s",
-              run->pub.reason, run->pub.reason[0] ? "; " : "",
+    snprintf (reason,
+              sizeof (reason),
+              "%s%s%zu processes are left after KILL%s%s",
+              run->pub.reason,
+              run->pub.reason[0] ? "; " : "",
               run->pub.leftovers_count,
               run->pub.leftovers_count ? ": " : "",
               run->pub.leftovers_count ? run->pub.leftovers[0] : "");
@@ -188,7 +202,9 @@ static void tick_running (struct hkd_runs *runs, struct hkd_run *run)
     if (!add (run->start_ms, run->policy.timeout_ms, &when)
         || runs->now_ms < when)
         return;
-    snprintf (reason, sizeof (reason), "%s exceeded %s",
+    snprintf (reason,
+              sizeof (reason),
+              "%s exceeded %s",
               run->pub.script[0] ? run->pub.script : "the run",
               hk_duration_encode (run->policy.timeout_ms, limit));
     hkd_say (runs, LOG_ERR, run, "%s", reason);
@@ -205,10 +221,9 @@ static void tick_stopping (struct hkd_runs *runs, struct hkd_run *run)
         run->stage = HKD_STAGE_KILL;
         run->stage_ms = runs->now_ms;
         send_signal (runs, run, SIGKILL);
-    }
-    else if (run->stage == HKD_STAGE_KILL
-             && add (run->stage_ms, run->policy.give_up_ms, &when)
-             && runs->now_ms >= when) {
+    } else if (run->stage == HKD_STAGE_KILL
+               && add (run->stage_ms, run->policy.give_up_ms, &when)
+               && runs->now_ms >= when) {
         give_up (runs, run);
         return;
     }
@@ -219,17 +234,17 @@ static void tick_stopping (struct hkd_runs *runs, struct hkd_run *run)
 void hkd_run_tick (struct hkd_runs *runs, struct hkd_run *run)
 {
     switch (run->pub.phase) {
-        case HK_RUN_STARTING:
-        case HK_RUN_RUNNING:
-            tick_running (runs, run);
-            break;
-        case HK_RUN_STOPPING:
-            tick_stopping (runs, run);
-            break;
-        case HK_RUN_ENDED:
-            if (runs->now_ms >= run->repeat_ms)
-                hkd_report (runs, run);
-            break;
+    case HK_RUN_STARTING:
+    case HK_RUN_RUNNING:
+        tick_running (runs, run);
+        break;
+    case HK_RUN_STOPPING:
+        tick_stopping (runs, run);
+        break;
+    case HK_RUN_ENDED:
+        if (runs->now_ms >= run->repeat_ms)
+            hkd_report (runs, run);
+        break;
     }
 }
 
@@ -238,22 +253,22 @@ int64_t hkd_run_deadline (const struct hkd_run *run)
     int64_t when = INT64_MAX, at;
 
     switch (run->pub.phase) {
-        case HK_RUN_STARTING:
-        case HK_RUN_RUNNING:
-            add (run->start_ms, run->policy.timeout_ms, &when);
-            break;
-        case HK_RUN_STOPPING:
-            add (run->stage_ms,
-                 run->stage == HKD_STAGE_TERM ? run->policy.kill_grace_ms
-                                              : run->policy.give_up_ms,
-                 &when);
-            at = run->looking ? INT64_MAX : run->look_ms;
-            if (at < when)
-                when = at;
-            break;
-        case HK_RUN_ENDED:
-            when = run->repeat_ms;
-            break;
+    case HK_RUN_STARTING:
+    case HK_RUN_RUNNING:
+        add (run->start_ms, run->policy.timeout_ms, &when);
+        break;
+    case HK_RUN_STOPPING:
+        add (run->stage_ms,
+             run->stage == HKD_STAGE_TERM ? run->policy.kill_grace_ms
+                                          : run->policy.give_up_ms,
+             &when);
+        at = run->looking ? INT64_MAX : run->look_ms;
+        if (at < when)
+            when = at;
+        break;
+    case HK_RUN_ENDED:
+        when = run->repeat_ms;
+        break;
     }
     return when;
 }

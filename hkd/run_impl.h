@@ -13,9 +13,9 @@ enum {
 };
 
 enum hkd_stage { /* of ending what is left */
-    HKD_STAGE_NONE = 0,
-    HKD_STAGE_TERM,
-    HKD_STAGE_KILL,
+                 HKD_STAGE_NONE = 0,
+                 HKD_STAGE_TERM,
+                 HKD_STAGE_KILL,
 };
 
 struct hkd_run {
@@ -50,24 +50,36 @@ struct hkd_runs {
 
 /* run.c */
 void hkd_text_set (const char **field, const char *text);
-struct hkd_action *hkd_act (struct hkd_runs *runs, enum hkd_action_kind kind,
+struct hkd_action *hkd_act (struct hkd_runs *runs,
+                            enum hkd_action_kind kind,
                             const struct hkd_run *run);
-void hkd_say (struct hkd_runs *runs, int level, const struct hkd_run *run,
-              const char *fmt, ...) __attribute__ ((format (printf, 4, 5)));
+void hkd_say (struct hkd_runs *runs,
+              int level,
+              const struct hkd_run *run,
+              const char *fmt,
+              ...) __attribute__ ((format (printf, 4, 5)));
 void hkd_report (struct hkd_runs *runs, struct hkd_run *run);
 void hkd_scripts_set (struct hkd_run *run,
-                      const struct hk_script_result *results, size_t count);
+                      const struct hk_script_result *results,
+                      size_t count);
 
 /* run_end.c */
-void hkd_run_stop (struct hkd_runs *runs, struct hkd_run *run,
-                   enum hk_outcome outcome, int signal, const char *reason);
+void hkd_run_stop (struct hkd_runs *runs,
+                   struct hkd_run *run,
+                   enum hk_outcome outcome,
+                   int signal,
+                   const char *reason);
 /* Its unit came to be known, or hkd anew: the signal may have reached none. */
 void hkd_run_stop_again (struct hkd_runs *runs, struct hkd_run *run);
 void hkd_run_look (struct hkd_runs *runs, struct hkd_run *run);
-void hkd_run_cgroup (struct hkd_runs *runs, struct hkd_run *run,
-                     const char *const *leftovers, size_t count);
-void hkd_run_ended (struct hkd_runs *runs, struct hkd_run *run,
-                    enum hk_outcome outcome, const char *reason);
+void hkd_run_cgroup (struct hkd_runs *runs,
+                     struct hkd_run *run,
+                     const char *const *leftovers,
+                     size_t count);
+void hkd_run_ended (struct hkd_runs *runs,
+                    struct hkd_run *run,
+                    enum hk_outcome outcome,
+                    const char *reason);
 void hkd_run_tick (struct hkd_runs *runs, struct hkd_run *run);
 int64_t hkd_run_deadline (const struct hkd_run *run);
 

@@ -21,7 +21,9 @@ enum { FILE_BYTES = 1 << 20 };
 
 static const char seen_name[] = "seen.json";
 
-static int make_path (char *path, const char *dir, const char *name,
+static int make_path (char *path,
+                      const char *dir,
+                      const char *name,
                       struct hk_error *err)
 {
     if (snprintf (path, HKD_PATH_BYTES, "%s/%s", dir, name) < HKD_PATH_BYTES)
@@ -29,8 +31,8 @@ static int make_path (char *path, const char *dir, const char *name,
     return hk_error_errno (err, ENAMETOOLONG, "%.100s...", dir);
 }
 
-static void run_name (char *name, size_t size, uint64_t alloc, int attempt,
-                      const char *suffix)
+static void run_name (
+    char *name, size_t size, uint64_t alloc, int attempt, const char *suffix)
 {
     snprintf (name, size, "run-%016" PRIx64 "-%d.%s", alloc, attempt, suffix);
 }
@@ -74,8 +76,11 @@ static int write_all (int fd, const char *text, size_t len)
 }
 
 /* hkd alone writes here, so that one name for the temporary file is enough. */
-static int file_write (const char *dir, const char *name, const char *text,
-                       size_t len, struct hk_error *err)
+static int file_write (const char *dir,
+                       const char *name,
+                       const char *text,
+                       size_t len,
+                       struct hk_error *err)
 {
     char path[HKD_PATH_BYTES], temp[HKD_PATH_BYTES];
     int fd;
@@ -83,8 +88,8 @@ static int file_write (const char *dir, const char *name, const char *text,
     if (make_path (path, dir, name, err) < 0
         || make_path (temp, dir, "new.tmp", err) < 0)
         return -1;
-    fd = open (temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-               0600);
+    fd = open (
+        temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return hk_error_errno (err, errno, "%s", temp);
     if (write_all (fd, text, len) < 0) {
@@ -144,7 +149,8 @@ static void put_aside (const char *path, const char *why)
 
 /* ---- runs ---- */
 
-int hkd_runfile_write (const char *dir, const struct hk_run *run,
+int hkd_runfile_write (const char *dir,
+                       const struct hk_run *run,
                        struct hk_error *err)
 {
     struct hk_msg msg = { .type = HK_MSG_RUN, .seq = 1, .run = *run };
@@ -161,7 +167,9 @@ int hkd_runfile_write (const char *dir, const struct hk_run *run,
     return rc;
 }
 
-int hkd_runfile_remove (const char *dir, uint64_t alloc, int attempt,
+int hkd_runfile_remove (const char *dir,
+                        uint64_t alloc,
+                        int attempt,
                         struct hk_error *err)
 {
     char name[64];
@@ -172,8 +180,12 @@ int hkd_runfile_remove (const char *dir, uint64_t alloc, int attempt,
     return file_remove (dir, name, err);
 }
 
-static int load_one (const char *dir, const char *name, const char *boot_id,
-                     hkd_runfile_f fn, void *arg, struct hk_error *err)
+static int load_one (const char *dir,
+                     const char *name,
+                     const char *boot_id,
+                     hkd_runfile_f fn,
+                     void *arg,
+                     struct hk_error *err)
 {
     char path[HKD_PATH_BYTES], expected[64];
     struct hk_error why;
@@ -190,8 +202,8 @@ static int load_one (const char *dir, const char *name, const char *boot_id,
         return 0;
     }
     free (text);
-    run_name (expected, sizeof (expected), msg.run.alloc, msg.run.attempt,
-              "json");
+    run_name (
+        expected, sizeof (expected), msg.run.alloc, msg.run.attempt, "json");
     if (msg.type != HK_MSG_RUN || strcmp (expected, name) != 0)
         put_aside (path, "it is not about the run of its name");
     else if (strcmp (msg.run.boot_id, boot_id) != 0)
@@ -215,8 +227,11 @@ static int is_run (const struct dirent *entry)
            && ends_with (entry->d_name, ".json");
 }
 
-int hkd_runfile_each (const char *dir, const char *boot_id, hkd_runfile_f fn,
-                      void *arg, struct hk_error *err)
+int hkd_runfile_each (const char *dir,
+                      const char *boot_id,
+                      hkd_runfile_f fn,
+                      void *arg,
+                      struct hk_error *err)
 {
     struct dirent **names;
     int n = scandir (dir, &names, is_run, alphasort);
@@ -245,12 +260,15 @@ char *hkd_go_path (const char *dir, uint64_t alloc, int attempt, char *path)
     return path;
 }
 
-int hkd_go_create (const char *dir, uint64_t alloc, int attempt,
+int hkd_go_create (const char *dir,
+                   uint64_t alloc,
+                   int attempt,
                    struct hk_error *err)
 {
     char path[HKD_PATH_BYTES];
     int fd = open (hkd_go_path (dir, alloc, attempt, path),
-                   O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+                   O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                   0600);
 
     if (fd < 0)
         return hk_error_errno (err, errno, "%s", path);
@@ -258,7 +276,9 @@ int hkd_go_create (const char *dir, uint64_t alloc, int attempt,
     return 0;
 }
 
-int hkd_go_remove (const char *dir, uint64_t alloc, int attempt,
+int hkd_go_remove (const char *dir,
+                   uint64_t alloc,
+                   int attempt,
                    struct hk_error *err)
 {
     char name[64];
@@ -269,7 +289,9 @@ int hkd_go_remove (const char *dir, uint64_t alloc, int attempt,
 
 /* ---- what the coordinator told last ---- */
 
-static int seen_decode (const char *text, size_t len, struct hkd_seen *seen,
+static int seen_decode (const char *text,
+                        size_t len,
+                        struct hkd_seen *seen,
                         struct hk_error *err)
 {
     json_error_t why;
@@ -279,9 +301,17 @@ static int seen_decode (const char *text, size_t len, struct hkd_seen *seen,
     int rc = -1;
 
     if (!root
-        || json_unpack_ex (root, &why, JSON_STRICT, "{s:s s:I s:I}",
-                           "instance", &instance, "start", &start, "commit",
-                           &commit) < 0)
+        || json_unpack_ex (root,
+                           &why,
+                           JSON_STRICT,
+                           "{s:s s:I s:I}",
+                           "instance",
+                           &instance,
+                           "start",
+                           &start,
+                           "commit",
+                           &commit)
+               < 0)
         hk_error_set (err, EINVAL, "%s", why.text);
     else if (strlen (instance) != HK_ID_BYTES - 1 || start < 0 || commit < 0)
         hk_error_set (err, EINVAL, "no id or no number");
@@ -311,14 +341,18 @@ void hkd_seen_load (const char *dir, struct hkd_seen *seen)
     free (text);
 }
 
-int hkd_seen_save (const char *dir, const struct hkd_seen *seen,
+int hkd_seen_save (const char *dir,
+                   const struct hkd_seen *seen,
                    struct hk_error *err)
 {
     char text[256];
-    int len = snprintf (text, sizeof (text),
+    int len = snprintf (text,
+                        sizeof (text),
                         "{\"instance\":\"%s\",\"start\":%" PRIu64
                         ",\"commit\":%" PRIu64 "}\n",
-                        seen->instance, seen->start, seen->commit);
+                        seen->instance,
+                        seen->start,
+                        seen->commit);
 
     return file_write (dir, seen_name, text, (size_t)len, err);
 }

@@ -26,25 +26,35 @@ enum { HKD_PATH_BYTES = 4096 };
 int hkd_runfile_lock (const char *dir, struct hk_error *err);
 
 /* Whole or not at all: a temporary file, renamed. */
-int hkd_runfile_write (const char *dir, const struct hk_run *run,
+int hkd_runfile_write (const char *dir,
+                       const struct hk_run *run,
                        struct hk_error *err);
 /* Both its files; no error if they are gone. */
-int hkd_runfile_remove (const char *dir, uint64_t alloc, int attempt,
+int hkd_runfile_remove (const char *dir,
+                        uint64_t alloc,
+                        int attempt,
                         struct hk_error *err);
 
 /* Each run of this boot; `run` is borrowed for the call.  Files of another boot
  * and remains of writes are removed, damaged ones are put aside and logged.
  */
 typedef void (*hkd_runfile_f) (void *arg, const struct hk_run *run);
-int hkd_runfile_each (const char *dir, const char *boot_id, hkd_runfile_f fn,
-                      void *arg, struct hk_error *err);
+int hkd_runfile_each (const char *dir,
+                      const char *boot_id,
+                      hkd_runfile_f fn,
+                      void *arg,
+                      struct hk_error *err);
 
 /* Into a buffer of HKD_PATH_BYTES; returns it. */
 char *hkd_go_path (const char *dir, uint64_t alloc, int attempt, char *path);
-int hkd_go_create (const char *dir, uint64_t alloc, int attempt,
+int hkd_go_create (const char *dir,
+                   uint64_t alloc,
+                   int attempt,
                    struct hk_error *err);
 /* From here on no script of the run starts. */
-int hkd_go_remove (const char *dir, uint64_t alloc, int attempt,
+int hkd_go_remove (const char *dir,
+                   uint64_t alloc,
+                   int attempt,
                    struct hk_error *err);
 
 struct hkd_seen {
@@ -55,7 +65,8 @@ struct hkd_seen {
 
 /* Nothing seen if there is no file; a damaged one is put aside and logged. */
 void hkd_seen_load (const char *dir, struct hkd_seen *seen);
-int hkd_seen_save (const char *dir, const struct hkd_seen *seen,
+int hkd_seen_save (const char *dir,
+                   const struct hkd_seen *seen,
                    struct hk_error *err);
 
 #endif

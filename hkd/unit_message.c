@@ -87,34 +87,52 @@ static int put_go_file (sd_bus_message *m, const struct hkd_unit *u)
                                   path, 0);
 }
 
+/* systemd expands variables in arguments; "$$" is a dollar. */
+static char *no_variables (const char *text)
+{
+    char *out = malloc (2 * strlen (text) + 1), *p = out;
+
+    if (!out)
+        return NULL;
+    for (; *text; text++) {
+        if (*text == '$')
+            *p++ = '$';
+        *p++ = *text;
+    }
+    *p = '\0';
+    return out;
+}
+
 static int put_command (sd_bus_message *m, const struct hkd_script *script,
                         bool ignore_failure)
 {
+    char *arg = no_variables (script->path);
     int rc;
 
-    if ((rc = sd_bus_message_open_container (m, 'r', "sasas")) < 0)
-        return rc;
+    if (!arg)
+        return -ENOMEM;
     if (script->by_shell)
-        rc = sd_bus_message_append (m, "sas", "/bin/sh", 2, "/bin/sh",
-                                    script->path);
+        rc = sd_bus_message_append (m, "(sasb)", "/bin/sh", 2, "/bin/sh", arg,
+                                    ignore_failure);
     else
-        rc = sd_bus_message_append (m, "sas", script->path, 1, script->path);
-    if (rc >= 0 && ignore_failure)
-        rc = sd_bus_message_append (m, "as", 2, "no-env-expand",
-                                    "ignore-failure");
-    else if (rc >= 0)
-        rc = sd_bus_message_append (m, "as", 1, "no-env-expand");
-    return rc < 0 ? rc : sd_bus_message_close_container (m);
+        rc = sd_bus_message_append (m, "(sasb)", script->path, 1, arg,
+                                    ignore_failure);
+    free (arg);
+    return rc;
 }
 
+/* Not ExecStartEx, which knows "no-env-expand": systemd 252 writes that name
+ * into the unit's file, and at a daemon-reload does not know it any more; the
+ * later scripts would not run.
+ */
 static int put_commands (sd_bus_message *m, const struct hkd_unit *u)
 {
     int rc;
 
     if ((rc = sd_bus_message_open_container (m, 'r', "sv")) < 0
-        || (rc = sd_bus_message_append (m, "s", "ExecStartEx")) < 0
-        || (rc = sd_bus_message_open_container (m, 'v', "a(sasas)")) < 0
-        || (rc = sd_bus_message_open_container (m, 'a', "(sasas)")) < 0)
+        || (rc = sd_bus_message_append (m, "s", "ExecStart")) < 0
+        || (rc = sd_bus_message_open_container (m, 'v', "a(sasb)")) < 0
+        || (rc = sd_bus_message_open_container (m, 'a', "(sasb)")) < 0)
         return rc;
     for (size_t i = 0; i < u->scripts.count; i++)
         if ((rc = put_command (m, &u->scripts.list[i],

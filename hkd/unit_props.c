@@ -79,6 +79,21 @@ static int read_id (sd_bus_message *m, char *id)
     return 0;
 }
 
+/* As unit_message.c wrote it: a dollar is two. */
+static char *argument (const char *text)
+{
+    char *out = strdup (text), *p = out;
+
+    for (; out && *text; text++) {
+        if (text[0] == '$' && text[1] == '$')
+            text++;
+        *p++ = *text;
+    }
+    if (out)
+        *p = '\0';
+    return out;
+}
+
 /* The script: the command, or what it has /bin/sh run. */
 static int read_command (sd_bus_message *m, struct hkd_exec *exec)
 {
@@ -94,7 +109,7 @@ static int read_command (sd_bus_message *m, struct hkd_exec *exec)
     if (rc < 0 || (rc = sd_bus_message_exit_container (m)) < 0)
         return rc;
     exec->by_shell = second && !strcmp (path, "/bin/sh");
-    exec->path = strdup (exec->by_shell ? second : path);
+    exec->path = exec->by_shell ? argument (second) : strdup (path);
     return exec->path ? 0 : -ENOMEM;
 }
 

@@ -191,7 +191,7 @@ S
     run ! has b
     [ "$(results)" = "10-a:-1:9 20-b:-1:0" ]
     [[ $(row .reason) = *"10-a exceeded 2s"* ]]
-    took=$(row '.t_end - .t_start | floor')
+    took=$(row '| .t_end - .t_start | floor')
     [ "$took" -ge 2 ] && [ "$took" -lt 8 ]
 }
 
