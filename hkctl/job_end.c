@@ -116,7 +116,7 @@ static double now_s (void)
     struct timespec ts;
 
     clock_gettime (CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + (double)(ts.tv_nsec / 1000) / 1e6;
+    return (double)(ts.tv_sec * 1000000 + ts.tv_nsec / 1000) / 1e6;
 }
 
 int ctl_job_end (struct ctl *ctl)

@@ -164,9 +164,9 @@ struct hk_client_conf {
     int64_t heartbeat_ms; /* 0: as welcome says */
     int jitter_ms;        /* first connect is spread over this */
     void *zmq_context;    /* NULL: its own (the swarm shares one) */
-    bool lean;            /* thousands in a process: two descriptors each,
-                               fewer sockets; a handshake that fails is found
-                               by time only; _fd is then edge triggered */
+    bool lean;            /* thousands in a process: two descriptors each, fewer
+                          sockets, some hundred handshakes at a time; one that
+                          fails is found by time only; _fd is edge triggered */
 };
 
 enum hk_client_event {

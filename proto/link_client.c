@@ -211,6 +211,7 @@ void hk_link_client_destroy (struct hk_link_client *c)
         hk_client_jobs_fini (c);
         hk_pool_put_shared ();
     }
+    hk_client_uncount (c);
     hk_client_close_key_socket (c);
     hk_client_close_socket (c);
     if (c->own_context)

@@ -78,7 +78,9 @@ struct hk_link_client {
     size_t head_at;    /* endpoint in use */
     unsigned failed;   /* in a row */
     unsigned rehellos; /* in a row */
+    unsigned waits;    /* in a row, of more than a head has for a step */
     bool started;
+    bool is_counted;  /* among the lean ones that connect */
     bool is_draining; /* _next was not yet answered with 0 */
     char nonce[HK_NONCE_TEXT_BYTES];
     struct hk_known_server server;
@@ -102,6 +104,7 @@ bool hk_client_hear (struct hk_link_client *c,
                      const struct hk_msg *msg,
                      enum hk_client_event *event);
 void hk_client_forget_hello (struct hk_link_client *c);
+void hk_client_uncount (struct hk_link_client *c);
 
 /* link_client_socket.c */
 int hk_client_open_fds (struct hk_link_client *c, struct hk_error *err);

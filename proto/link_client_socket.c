@@ -16,8 +16,8 @@ enum {
     ENDPOINT_BYTES = 320,
     RECONNECT_MS = 1000,
     RECONNECT_MAX_MS = 15000,
-    CONNECT_MS = 5000,
-    HANDSHAKE_MS = 5000,
+    CONNECT_MS = 15000,
+    HANDSHAKE_MS = 30000, /* a head that thousands come to at once is slow */
     SEND_HWM = 100,
     KEEPALIVE_IDLE_S = 20,
     KEEPALIVE_INTERVAL_S = 5,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,9 @@
 enum {
     ASK_MS = 5000,
     OTHER_ASKS_MS = 50,
-    MUNGE_MS = 15000, /* libmunge itself gives up after 10 s */
-    CONNECT_MS = 10000,
-    HELLO_MS = 10000,
+    MUNGE_MS = 15000,           /* libmunge itself gives up after 10 s */
+    NEXT_HEAD_AFTER_MS = 10000, /* where there is another one */
+    SAME_HEAD_AFTER_MS = 30000, /* when thousands come at once it takes long */
     SEND_MS = 20,
     NEXT_HEAD_MS = 50,
     RETRY_MIN_MS = 1000,
@@ -22,6 +23,9 @@ enum {
     REFUSED_MS = 15000, /* it said: no */
     VERSION_MS = 60000, /* until somebody installs another version */
     REHELLOS_MAX = 5,
+    WAITS_MAX = 4,
+    LEAN_CONNECTING_MAX = 256,
+    LEAN_TURN_MS = 20,
 };
 
 static void start_attempt (struct hk_link_client *c);
@@ -32,12 +36,36 @@ static const char *head (const struct hk_link_client *c)
     return hk_hostlist_nth (c->head, c->head_at);
 }
 
+/* Handshakes of lean clients under way: with all of them at once the clients of
+ * one process keep each other from ending any before the server gives up.
+ */
+static atomic_int lean_connecting;
+
+/* How long a head has for a step. */
+static int64_t patience_ms (const struct hk_link_client *c)
+{
+    return hk_hostlist_count (c->head) > 1 ? NEXT_HEAD_AFTER_MS
+                                           : SAME_HEAD_AFTER_MS;
+}
+
 static void enter (struct hk_link_client *c,
                    enum hk_client_state state,
                    int64_t wait_ms)
 {
+    bool is_counted = c->lean && state == CLIENT_CONNECT;
+
+    if (is_counted != c->is_counted)
+        lean_connecting += is_counted ? 1 : -1;
+    c->is_counted = is_counted;
     c->state = state;
     c->deadline_ms = c->now_ms + wait_ms;
+}
+
+void hk_client_uncount (struct hk_link_client *c)
+{
+    if (c->is_counted)
+        lean_connecting--;
+    c->is_counted = false;
 }
 
 __attribute__ ((format (printf, 3, 4))) static void say_down (
@@ -97,7 +125,7 @@ static void connect_now (struct hk_link_client *c)
         restart (c, 0);
         return;
     }
-    enter (c, CLIENT_CONNECT, CONNECT_MS);
+    enter (c, CLIENT_CONNECT, patience_ms (c));
 }
 
 static void ask_key (struct hk_link_client *c)
@@ -118,7 +146,9 @@ static void ask_key (struct hk_link_client *c)
 
 static void start_attempt (struct hk_link_client *c)
 {
-    if (hk_known_get (c, &c->server))
+    if (c->lean && lean_connecting >= LEAN_CONNECTING_MAX)
+        enter (c, CLIENT_IDLE, LEAN_TURN_MS);
+    else if (hk_known_get (c, &c->server))
         connect_now (c);
     else if (hk_known_ask (c))
         ask_key (c);
@@ -152,7 +182,7 @@ static void send_hello (struct hk_link_client *c)
     }
     c->hello_seq = ++c->seq;
     hk_client_forget_hello (c);
-    enter (c, CLIENT_HELLO, HELLO_MS);
+    enter (c, CLIENT_HELLO, patience_ms (c));
 }
 
 static void finish_key (struct hk_link_client *c, struct hk_client_job *job)
@@ -210,7 +240,7 @@ static void hear_news (struct hk_link_client *c, enum hk_client_news news)
         /* libzmq connects again */
         c->attempt++;
         hk_client_forget_hello (c);
-        enter (c, CLIENT_CONNECT, CONNECT_MS);
+        enter (c, CLIENT_CONNECT, patience_ms (c));
         break;
     case CLIENT_NEWS_FAILED:
         say_down (c, ECONNREFUSED, "handshake with %s failed", head (c));
@@ -305,6 +335,7 @@ static bool hear_welcome (struct hk_link_client *c, const struct hk_msg *msg)
                                       : INT64_MAX;
     c->failed = 0;
     c->rehellos = 0;
+    c->waits = 0;
     c->errnum = 0;
     c->state = CLIENT_UP;
     c->deadline_ms = INT64_MAX;
@@ -348,6 +379,15 @@ static void say_alive (struct hk_link_client *c)
     c->alive_ms = c->now_ms + c->heartbeat_ms;
 }
 
+/* A head that thousands come to at once is slow, and slower still if they begin
+ * anew again and again: where there is no other one the socket stays, and
+ * libzmq goes on trying.
+ */
+static bool is_patient (struct hk_link_client *c)
+{
+    return hk_hostlist_count (c->head) == 1 && ++c->waits % WAITS_MAX != 0;
+}
+
 static void time_out (struct hk_link_client *c)
 {
     switch (c->state) {
@@ -377,11 +417,19 @@ static void time_out (struct hk_link_client *c)
     case CLIENT_CONNECT:
         say_down (
             c, ECONNREFUSED, "no connection to %s port %u", head (c), c->port);
+        if (is_patient (c)) {
+            enter (c, CLIENT_CONNECT, patience_ms (c));
+            return;
+        }
         if (c->lean)
             hk_known_forget (c);
         break;
     case CLIENT_HELLO:
         say_down (c, ECONNREFUSED, "no answer to hello by %s", head (c));
+        if (is_patient (c)) {
+            vouch (c);
+            return;
+        }
         break;
     case CLIENT_CHECK:
     case CLIENT_VOUCH:

@@ -191,7 +191,8 @@ static double wall_clock (void)
     struct timespec ts;
 
     clock_gettime (CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + (double)(ts.tv_nsec / 1000) / 1e6;
+    /* whole microseconds are short in JSON */
+    return (double)(ts.tv_sec * 1000000 + ts.tv_nsec / 1000) / 1e6;
 }
 
 void hk_link_welcome (struct hk_link_server *link,

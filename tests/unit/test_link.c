@@ -356,7 +356,7 @@ static void ask_as (uid_t uid, const char *role, char *text, size_t size)
     snprintf (numbers[1],
               sizeof (numbers[1]),
               "%u",
-              is_node ? w.node_port : w.client_port);
+              (unsigned)(is_node ? w.node_port : w.client_port));
     snprintf (numbers[2], sizeof (numbers[2]), "%u", w.key_port);
     assert_int_equal (pipe2 (fds, O_CLOEXEC), 0);
     pid = fork ();

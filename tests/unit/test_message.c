@@ -82,8 +82,10 @@ static void round_trip (const char *name, const char *text, size_t len)
     if (hk_msg_decode (text, len, len, &msg, &err) < 0)
         fail_msg ("%s: %s", name, err.text);
     again = hk_msg_encode (&msg, &again_len, &err);
-    if (!again)
+    if (!again) {
         fail_msg ("%s: %s", name, err.text);
+        return;
+    }
     assert_int_equal (strlen (again), again_len);
     after = json_loadb (again, again_len, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null (after);
