@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # hkd.bats - what hkd makes of a job's end on its node
 # SPDX-License-Identifier: LGPL-3.0-or-later
-# shellcheck disable=SC2016 # text for other shells
+# shellcheck disable=SC2016,SC2030,SC2031,SC2086 # text for other shells, subshells
 
 bats_require_minimum_version 1.5.0
 load story

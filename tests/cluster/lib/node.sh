@@ -28,7 +28,7 @@ remove_cgroup ()
 
 first_files ()
 {
-    local name=$1 up=$FS/$1/up wants
+    local name=$1 up=$FS/$1/up wants unit
     mkdir -p "$up" "$FS/$name/work" "$FS/$name/root"
     chmod 755 "$up"
     mkdir -p "$up/etc/systemd/system/cluster.target.d"
@@ -38,6 +38,14 @@ first_files ()
     if [ "$name" = head ]; then wants=${CLUSTER_HEAD_WANTS:-}; fi
     printf '[Unit]\nWants=%s\n' "$wants" \
         >"$up/etc/systemd/system/cluster.target.d/wants.conf"
+    [ "$name" != head ] || return 0
+    # a hardened service may have a /proc of its own, without the node's boot_id
+    for unit in $wants; do
+        mkdir -p "$up/etc/systemd/system/$unit.d"
+        printf '[Service]\nBindReadOnlyPaths=%s:%s\n' /run/boot_id \
+            /proc/sys/kernel/random/boot_id \
+            >"$up/etc/systemd/system/$unit.d/boot-id.conf"
+    done
 }
 
 # PID 1 of the node, still in the holder's network and cgroup namespaces. The
