@@ -78,6 +78,7 @@ static const struct ctl_option follow_options[] = {
             "NAME",
             "the scheduler's; hkctl, or with --hello a new one"),
     OPTION ("active", '\0', TEXT, active, "RANKS", "ranks of active jobs"),
+    OPTION ("jobs", '\0', TEXT, jobs, "JOBIDS", "active jobs, with commas"),
     OPTION ("allocated",
             '\0',
             TEXT,

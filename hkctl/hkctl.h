@@ -49,6 +49,7 @@ struct ctl_args {
     bool example;
     const char *life;
     const char *active;
+    const char *jobs;
     const char *allocated_file;
 };
 

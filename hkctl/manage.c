@@ -9,6 +9,7 @@
 #include "proto/escape.h"
 #include "proto/hostlist.h"
 #include "proto/identity.h"
+#include "proto/jobid.h"
 
 /* Each line is on its way to the reader before it is confirmed: what was
  * confirmed and not read comes never again, what was read and not confirmed
@@ -18,6 +19,7 @@ struct manager {
     struct ctl *ctl;
     char life[128];
     json_t *allocated; /* R or NULL: unavailable */
+    json_t *jobs;      /* ids or NULL: not said */
     uint64_t last_free;
     uint64_t hello_seq;
     bool is_ready;
@@ -49,6 +51,7 @@ static int say_hello (struct manager *m)
     msg.sched_hello.partial_ok = args->partial_ok;
     msg.sched_hello.last_free = m->last_free;
     msg.sched_hello.active = args->active;
+    msg.sched_hello.jobs = m->jobs;
     msg.sched_hello.take_over = args->take_over;
     return say (m, &msg, &m->hello_seq);
 }
@@ -229,6 +232,30 @@ static json_t *read_allocated (const char *path)
     return R;
 }
 
+static json_t *read_jobs (const char *text)
+{
+    json_t *jobs = json_array ();
+    char *copy = strdup (text);
+    char *save = NULL;
+    struct hk_error err = { "out of memory" };
+    bool ok = jobs && copy;
+
+    for (char *word = ok ? strtok_r (copy, ",", &save) : NULL; ok && word;
+         word = strtok_r (NULL, ",", &save)) {
+        uint64_t id;
+
+        ok = hk_jobid_decode (word, &id, &err) == 0 && id <= INT64_MAX
+             && json_array_append_new (jobs, json_integer ((json_int_t)id))
+                    == 0;
+    }
+    free (copy);
+    if (ok)
+        return jobs;
+    fprintf (stderr, "hkctl: --jobs: %s\n", err.text);
+    json_decref (jobs);
+    return NULL;
+}
+
 static int check_args (struct manager *m)
 {
     const struct ctl_args *args = &m->ctl->args;
@@ -244,6 +271,8 @@ static int check_args (struct manager *m)
     else
         snprintf (
             m->life, sizeof (m->life), args->hello ? "hkctl-%s" : "hkctl", id);
+    if (args->jobs && !(m->jobs = read_jobs (args->jobs)))
+        return CTL_USAGE;
     if (!args->allocated_file)
         return CTL_DONE;
     m->allocated = read_allocated (args->allocated_file);
@@ -281,5 +310,6 @@ int ctl_manage (struct ctl *ctl)
         hk_msg_fini (&msg);
     }
     json_decref (m.allocated);
+    json_decref (m.jobs);
     return status;
 }

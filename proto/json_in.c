@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+const char hk_json_no_memory[] = "out of memory";
+
 void hk_json_in_init (struct hk_json_in *in,
                       char *text,
                       size_t len,
@@ -367,11 +369,23 @@ static bool short_number (const char *p, const char *end, double *value)
     return true;
 }
 
+/* The text was found right: what else jansson calls a mistake of the text is
+ * memory that it did not get.
+ */
+static bool is_no_memory (const json_error_t *error)
+{
+    enum json_error_code code = json_error_code (error);
+
+    return code != json_error_duplicate_key
+           && code != json_error_numeric_overflow;
+}
+
 bool hk_json_in_number (struct hk_json_in *in, double *value)
 {
     char *start;
     bool whole;
     json_t *number;
+    json_error_t error;
 
     if (in->problem || !pass_number (in, &start, &whole))
         return false;
@@ -381,9 +395,11 @@ bool hk_json_in_number (struct hk_json_in *in, double *value)
     number = json_loadb (start,
                          (size_t)(in->at - start),
                          JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL,
-                         NULL);
+                         &error);
     if (!number)
-        return hk_json_in_fail (in, "number out of range");
+        return hk_json_in_fail (in,
+                                is_no_memory (&error) ? hk_json_no_memory
+                                                      : "number out of range");
     *value = json_number_value (number);
     json_decref (number);
     return true;
@@ -470,6 +486,7 @@ json_t *hk_json_in_value (struct hk_json_in *in)
 {
     char *start;
     json_t *value;
+    json_error_t error;
 
     hk_json_in_peek (in);
     start = in->at;
@@ -478,8 +495,11 @@ json_t *hk_json_in_value (struct hk_json_in *in)
     value = json_loadb (start,
                         (size_t)(in->at - start),
                         JSON_DECODE_ANY | JSON_REJECT_DUPLICATES,
-                        NULL);
+                        &error);
     if (!value)
-        hk_json_in_fail (in, "duplicate key or number out of range");
+        hk_json_in_fail (in,
+                         is_no_memory (&error)
+                             ? hk_json_no_memory
+                             : "duplicate key or number out of range");
     return value;
 }

@@ -176,5 +176,5 @@ void hk_json_out_value (struct hk_json_out *out, const json_t *value)
         return;
     if (json_dump_callback (value, dump, out, JSON_COMPACT | JSON_ENCODE_ANY)
         < 0)
-        out->errnum = out->errnum ? out->errnum : EINVAL;
+        out->errnum = out->errnum ? out->errnum : ENOMEM;
 }

@@ -13,6 +13,9 @@
  * long.  Values that are JSON to us as well (R, rows) go through jansson.
  */
 
+/* `problem` when that is what it is. */
+extern const char hk_json_no_memory[];
+
 /* Borrows the text, which it changes: strings are unescaped where they stand.
  * After the first failure `problem` says what is wrong at `at`, and every
  * further call fails.

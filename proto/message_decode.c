@@ -20,7 +20,6 @@ struct decoder {
     struct hk_json_in in;
     struct hk_msg *msg;
     const char *field; /* where the first problem is */
-    bool no_memory;
 };
 
 static bool decode_object (struct decoder *d,
@@ -174,10 +173,8 @@ static bool decode_items (struct decoder *d,
     if (!count_items (d, field, &count))
         return false;
     items = arena_alloc (d->msg, count * size);
-    if (!items) {
-        d->no_memory = true;
-        return fail (d, field, "out of memory");
-    }
+    if (!items)
+        return fail (d, field, hk_json_no_memory);
     *(char **)slot = items;
     *(size_t *)(base + field->count_offset) = count;
     hk_json_in_open (&d->in, '[');
@@ -396,7 +393,7 @@ int hk_msg_decode (const void *data,
     }
     hk_msg_fini (msg);
     return hk_error_set (err,
-                         d.no_memory ? ENOMEM : EINVAL,
+                         d.in.problem == hk_json_no_memory ? ENOMEM : EINVAL,
                          "%s: %s%s%s",
                          row->name,
                          d.field ? d.field : "",

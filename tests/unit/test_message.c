@@ -13,6 +13,7 @@
 #include "proto/json_text.h"
 #include "proto/limits.h"
 #include "proto/message.h"
+#include "tests/unit/alloc.h"
 
 #define VALID "tests/unit/data/message/valid/"
 #define INVALID "tests/unit/data/message/invalid/"
@@ -549,6 +550,59 @@ static void disturbed_messages_are_read_as_jansson_reads_them (void **state)
     each_case (INVALID, disturb);
 }
 
+static void starve_decode (const char *name, const char *text, size_t len)
+{
+    struct hk_msg msg;
+    bool did_fail;
+    long n = 0;
+
+    do {
+        int rc;
+        int errnum;
+
+        alloc_fail_at (++n);
+        rc = hk_msg_decode (text, len, len, &msg, NULL);
+        errnum = errno;
+        did_fail = alloc_did_fail ();
+        if (did_fail ? rc == 0 || errnum != ENOMEM : rc < 0)
+            fail_msg ("%s: allocation %ld: %d, errno %d", name, n, rc, errnum);
+        hk_msg_fini (&msg);
+    } while (did_fail);
+}
+
+static void starve_encode (const char *name, const char *text, size_t len)
+{
+    struct hk_msg msg;
+    size_t out_len;
+    bool did_fail;
+    long n = 0;
+
+    assert_int_equal (hk_msg_decode (text, len, len, &msg, NULL), 0);
+    do {
+        char *out;
+        int errnum;
+
+        alloc_fail_at (++n);
+        out = hk_msg_encode (&msg, &out_len, NULL);
+        errnum = errno;
+        did_fail = alloc_did_fail ();
+        if (did_fail ? out || errnum != ENOMEM : !out)
+            fail_msg ("%s: allocation %ld: errno %d", name, n, errnum);
+        free (out);
+    } while (did_fail);
+    hk_msg_fini (&msg);
+}
+
+/* Our allocations only: without memory for a string with an escape jansson
+ * 2.14 itself goes through a null pointer.
+ */
+static void without_memory_a_message_fails_and_no_more (void **state)
+{
+    (void)state;
+    each_case (VALID, starve_decode);
+    each_case (VALID, starve_encode);
+}
+
 static void roles_are_no_ladder (void **state)
 {
     (void)state;
@@ -612,6 +666,7 @@ int main (void)
         cmocka_unit_test (bytes_that_are_no_utf8_are_replaced),
         cmocka_unit_test (numbers_keep_every_bit),
         cmocka_unit_test (disturbed_messages_are_read_as_jansson_reads_them),
+        cmocka_unit_test (without_memory_a_message_fails_and_no_more),
         cmocka_unit_test (roles_are_no_ladder),
         cmocka_unit_test (names_of_outcomes_and_phases_come_back),
     };
