@@ -62,6 +62,11 @@ bool hk_json_in_skip (struct hk_json_in *in);
 /* As skip, and parsed by jansson; NULL on failure.  The caller owns it. */
 json_t *hk_json_in_value (struct hk_json_in *in);
 
+/* After the opening quote: the string into `to`, which may be where it stands,
+ * without NUL at its end; NULL: only checked.
+ */
+bool hk_json_in_rest_of_string (struct hk_json_in *in, char *to, size_t *len);
+
 /* The length of the character at p (1 to 4), 0 if it is not UTF-8. */
 size_t hk_utf8_len (const unsigned char *p, const unsigned char *end);
 
