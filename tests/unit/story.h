@@ -93,7 +93,7 @@ void nodes_gone (struct story *s, const char *hosts);
 void nodes_silent (struct story *s, const char *hosts, bool silent);
 /* They tell all they have once more. */
 void nodes_tell (struct story *s, const char *hosts);
-/* Another boot: what they had is gone; they connect. */
+/* Another boot, two heartbeats long: what they had is gone; they connect. */
 void nodes_boot (struct story *s, const char *hosts);
 /* HELLO alone, with a boot of that name; the peer. */
 uint64_t node_hello (struct story *s, const char *host, const char *boot);

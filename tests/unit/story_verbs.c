@@ -299,23 +299,22 @@ void nodes_silent (struct story *s, const char *hosts, bool silent)
     each (s, hosts, node_silent, &silent);
 }
 
-static void node_boot (struct story *s, int i, const void *arg)
+static void node_off (struct story *s, int i, const void *arg)
 {
     struct story_node *node = &s->nodes[i];
 
-    (void)arg;
     node->runs_count = 0;
     snprintf (
         node->boot, sizeof (node->boot), "%016x%016x", 2 + node->boots++, i);
     if (node->peer)
-        node_gone (s, i, NULL);
-    node_up (s, i, NULL);
+        node_gone (s, i, arg);
 }
 
 void nodes_boot (struct story *s, const char *hosts)
 {
-    each (s, hosts, node_boot, NULL);
-    story_turn (s);
+    each (s, hosts, node_off, NULL);
+    later (s, 2 * s->conf->heartbeat_ms);
+    nodes_up (s, hosts);
 }
 
 uint64_t node_hello (struct story *s, const char *host, const char *boot)
