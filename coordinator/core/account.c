@@ -42,7 +42,8 @@ static bool part_within (struct cores_memo *memo,
          r = hk_rankset_next (part->ranks, r)) {
         if (!hk_rankset_has (hk_resource_ranks (account), r))
             return false;
-        if (!cores_within (memo, hk_resource_cores (part->alloc->res, r),
+        if (!cores_within (memo,
+                           hk_resource_cores (part->alloc->res, r),
                            hk_resource_cores (account, r)))
             return false;
     }
@@ -56,9 +57,15 @@ static void lacking (struct hkc_core *core, struct hkc_part *part)
     hk_rankset_remove_set (alloc->known, part->ranks);
     hkc_alloc_dirty (core, alloc);
     if (hkc_part_is_held (part))
-        hkc_cause_add (core, part->host, HKC_CAUSE_HELLO, alloc->id,
+        hkc_cause_add (core,
+                       part->host,
+                       HKC_CAUSE_HELLO,
+                       alloc->id,
                        "housekeeping: held, and the scheduler lost it");
-    hkc_say (core, LOG_ERR, alloc->jobid, part->host->shown,
+    hkc_say (core,
+             LOG_ERR,
+             alloc->jobid,
+             part->host->shown,
              "the scheduler was told of it and does not count it");
 }
 

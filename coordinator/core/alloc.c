@@ -48,8 +48,7 @@ void hkc_alloc_insert (struct hkc_core *core, struct hkc_alloc *alloc)
     if (same) { /* the first stays the key: its memory holds the key */
         alloc->job_next = same->job_next;
         same->job_next = alloc;
-    }
-    else
+    } else
         zhashx_insert (core->jobs, &alloc->jobid, alloc);
 }
 
@@ -207,7 +206,8 @@ static void conflicts_end (struct hkc_core *core,
  * While a hello is under way the manager's word of it stands; it says the end
  * once more after ready.
  */
-void hkc_job_end_again (struct hkc_core *core, uint64_t jobid,
+void hkc_job_end_again (struct hkc_core *core,
+                        uint64_t jobid,
                         const struct hk_resource *res)
 {
     const struct hk_rankset *ranks = hk_resource_ranks (res);
@@ -216,8 +216,7 @@ void hkc_job_end_again (struct hkc_core *core, uint64_t jobid,
         return;
     for (uint32_t r = hk_rankset_first (ranks); r != HK_RANK_NONE;
          r = hk_rankset_next (ranks, r)) {
-        struct hkc_host *host = hkc_host_find (core,
-                                               hk_resource_host (res, r));
+        struct hkc_host *host = hkc_host_find (core, hk_resource_host (res, r));
         if (host)
             conflicts_end (core, host, NULL);
     }
@@ -312,8 +311,8 @@ static void skip_uncovered (struct hkc_core *core, struct hkc_alloc *alloc)
     for (uint32_t i = 0; i < alloc->parts_count; i++) {
         struct hkc_part *part = &alloc->parts[i];
         if (!part->covered && part->phase == HKC_WAITING)
-            hkc_part_ended (core, part, HK_OUTCOME_SKIPPED, NULL,
-                            "not in hosts");
+            hkc_part_ended (
+                core, part, HK_OUTCOME_SKIPPED, NULL, "not in hosts");
     }
 }
 
@@ -385,7 +384,8 @@ int hkc_job_drop (struct hkc_core *core, uint64_t id, struct hk_error *err)
     if (!alloc)
         return hk_error_set (err, ENOENT, "no such allocation");
     if (alloc->begun)
-        return hk_error_set (err, EINVAL, "a begun allocation is never dropped");
+        return hk_error_set (
+            err, EINVAL, "a begun allocation is never dropped");
     for (uint32_t i = 0; i < alloc->parts_count; i++) {
         host_remove (&alloc->parts[i]);
         hkc_cause_remove (core, alloc->parts[i].host, HKC_CAUSE_CONFLICT, id);

@@ -100,8 +100,8 @@ static int recovered (struct hkc_core *core, const struct hkc_event *ev)
         return 0;
     hkc_strset (&core->recover, NULL);
     core->sched_dirty = true;
-    hkc_say (core, LOG_NOTICE, 0, NULL, "recovered by uid %u, going on",
-             ev->userid);
+    hkc_say (
+        core, LOG_NOTICE, 0, NULL, "recovered by uid %u, going on", ev->userid);
     for (struct hkc_alloc *a = core->first; a; a = a->next)
         hkc_release_sweep (core, a);
     for (struct hkc_host *h = zhashx_first (core->hosts); h;
@@ -123,54 +123,54 @@ int hkc_core_step (struct hkc_core *core,
     core->now_ms = ev->now_ms;
     core->wall = ev->wall;
     switch (ev->kind) {
-        case HKC_EV_TICK:
-            tick (core);
-            return 0;
-        case HKC_EV_JOB_END:
-            return hkc_job_end (core, ev, answer, err);
-        case HKC_EV_JOB_END_AGAIN:
-            hkc_job_end_again (core, ev->job_end.jobid, ev->job_end.res);
-            return 0;
-        case HKC_EV_JOB_BEGIN:
-            return hkc_job_begin (core, ev->job.alloc, err);
-        case HKC_EV_JOB_DROP:
-            return hkc_job_drop (core, ev->job.alloc, err);
-        case HKC_EV_NODE_HELLO:
-            return hkc_node_hello (core, ev, err);
-        case HKC_EV_NODE_STATE:
-            return hkc_node_state (core, ev, err);
-        case HKC_EV_NODE_RUN:
-            return hkc_node_run (core, ev);
-        case HKC_EV_NODE_ALIVE:
-            return alive (core, ev->node.peer);
-        case HKC_EV_NODE_GONE:
-            return hkc_node_gone (core, ev->node.peer);
-        case HKC_EV_SCHED_HELLO:
-            return hkc_sched_hello (core, ev, err);
-        case HKC_EV_SCHED_READY:
-            return hkc_sched_ready (core, ev, err);
-        case HKC_EV_SCHED_GONE:
-            return hkc_sched_gone (core);
-        case HKC_EV_FREE_OK:
-            return hkc_free_ok (core, ev->done.n);
-        case HKC_EV_DRAIN_DONE:
-            return hkc_drain_done (core, ev);
-        case HKC_EV_UNDRAIN_DONE:
-            return hkc_undrain_done (core, ev);
-        case HKC_EV_KILL:
-            return hkc_kill (core, ev, answer);
-        case HKC_EV_CONF:
-            core->conf = ev->conf;
-            hkc_release_all (core);
-            return 0;
-        case HKC_EV_STORE_BACK:
-            hkc_recover_set (core, ev->why);
-            return 0;
-        case HKC_EV_RECOVER:
-            return recovered (core, ev);
-        case HKC_EV_DEAF_ENDS:
-            core->ready_ms = ev->now_ms;
-            return 0;
+    case HKC_EV_TICK:
+        tick (core);
+        return 0;
+    case HKC_EV_JOB_END:
+        return hkc_job_end (core, ev, answer, err);
+    case HKC_EV_JOB_END_AGAIN:
+        hkc_job_end_again (core, ev->job_end.jobid, ev->job_end.res);
+        return 0;
+    case HKC_EV_JOB_BEGIN:
+        return hkc_job_begin (core, ev->job.alloc, err);
+    case HKC_EV_JOB_DROP:
+        return hkc_job_drop (core, ev->job.alloc, err);
+    case HKC_EV_NODE_HELLO:
+        return hkc_node_hello (core, ev, err);
+    case HKC_EV_NODE_STATE:
+        return hkc_node_state (core, ev, err);
+    case HKC_EV_NODE_RUN:
+        return hkc_node_run (core, ev);
+    case HKC_EV_NODE_ALIVE:
+        return alive (core, ev->node.peer);
+    case HKC_EV_NODE_GONE:
+        return hkc_node_gone (core, ev->node.peer);
+    case HKC_EV_SCHED_HELLO:
+        return hkc_sched_hello (core, ev, err);
+    case HKC_EV_SCHED_READY:
+        return hkc_sched_ready (core, ev, err);
+    case HKC_EV_SCHED_GONE:
+        return hkc_sched_gone (core);
+    case HKC_EV_FREE_OK:
+        return hkc_free_ok (core, ev->done.n);
+    case HKC_EV_DRAIN_DONE:
+        return hkc_drain_done (core, ev);
+    case HKC_EV_UNDRAIN_DONE:
+        return hkc_undrain_done (core, ev);
+    case HKC_EV_KILL:
+        return hkc_kill (core, ev, answer);
+    case HKC_EV_CONF:
+        core->conf = ev->conf;
+        hkc_release_all (core);
+        return 0;
+    case HKC_EV_STORE_BACK:
+        hkc_recover_set (core, ev->why);
+        return 0;
+    case HKC_EV_RECOVER:
+        return recovered (core, ev);
+    case HKC_EV_DEAF_ENDS:
+        core->ready_ms = ev->now_ms;
+        return 0;
     }
     return hk_error_set (err, EINVAL, "unknown event %d", ev->kind);
 }

@@ -40,12 +40,12 @@ enum hkc_phase {
 const char *hkc_phase_name (enum hkc_phase phase);
 
 enum hkc_cause_kind { /* gravest first */
-    HKC_CAUSE_FAILURE = 1,
-    HKC_CAUSE_UNKNOWN_RUN,
-    HKC_CAUSE_CONFLICT,
-    HKC_CAUSE_GHOST,
-    HKC_CAUSE_LOST,
-    HKC_CAUSE_HELLO,
+                      HKC_CAUSE_FAILURE = 1,
+                      HKC_CAUSE_UNKNOWN_RUN,
+                      HKC_CAUSE_CONFLICT,
+                      HKC_CAUSE_GHOST,
+                      HKC_CAUSE_LOST,
+                      HKC_CAUSE_HELLO,
 };
 const char *hkc_cause_name (enum hkc_cause_kind kind);
 
@@ -64,11 +64,11 @@ enum hkc_row_kind {
     HKC_ROW_CAUSE,
     HKC_ROW_CAUSE_GONE,
     HKC_ROW_FREE,
-    HKC_ROW_FREE_GONE,  /* confirmed, or its life ended */
+    HKC_ROW_FREE_GONE, /* confirmed, or its life ended */
     HKC_ROW_SCHED,
     HKC_ROW_HISTORY,
-    HKC_ROW_CLOSED,     /* the allocation and its parts leave the live tables */
-    HKC_ROW_DROPPED,    /* as CLOSED without a trace: the job runs again */
+    HKC_ROW_CLOSED,  /* the allocation and its parts leave the live tables */
+    HKC_ROW_DROPPED, /* as CLOSED without a trace: the job runs again */
     HKC_ROW_AUDIT,
 };
 
@@ -195,9 +195,9 @@ enum hkc_event_kind {
     HKC_EV_TICK = 1, /* timers, frees, drains; last of each turn */
     HKC_EV_JOB_END,
     HKC_EV_JOB_END_AGAIN, /* of a closed allocation: job_end.res is borrowed */
-    HKC_EV_JOB_BEGIN,  /* the job manager let go of the ranks */
-    HKC_EV_JOB_DROP,   /* recorded, but the job runs again */
-    HKC_EV_NODE_HELLO, /* answered by a WELCOME or REFUSE action */
+    HKC_EV_JOB_BEGIN,     /* the job manager let go of the ranks */
+    HKC_EV_JOB_DROP,      /* recorded, but the job runs again */
+    HKC_EV_NODE_HELLO,    /* answered by a WELCOME or REFUSE action */
     HKC_EV_NODE_STATE,
     HKC_EV_NODE_RUN,
     HKC_EV_NODE_ALIVE,
@@ -209,10 +209,10 @@ enum hkc_event_kind {
     HKC_EV_DRAIN_DONE,
     HKC_EV_UNDRAIN_DONE,
     HKC_EV_KILL,
-    HKC_EV_CONF,           /* another configuration, already checked */
-    HKC_EV_STORE_BACK,     /* the store went back in time */
-    HKC_EV_RECOVER,        /* an admin says: go on with it */
-    HKC_EV_DEAF_ENDS,      /* nothing was heard until now: count silence anew */
+    HKC_EV_CONF,       /* another configuration, already checked */
+    HKC_EV_STORE_BACK, /* the store went back in time */
+    HKC_EV_RECOVER,    /* an admin says: go on with it */
+    HKC_EV_DEAF_ENDS,  /* nothing was heard until now: count silence anew */
 };
 
 enum hkc_drain_result {
@@ -239,7 +239,7 @@ struct hkc_event {
             double t_end;
             const char *queue;
             struct hk_resource *res; /* taken on success if new */
-            bool hold_begin; /* Flux: JOB_BEGIN follows */
+            bool hold_begin;         /* Flux: JOB_BEGIN follows */
         } job_end;
         struct {
             uint64_t alloc;
@@ -274,18 +274,18 @@ struct hkc_event {
             bool partial_ok;
             uint64_t last_free;
             uint64_t tag; /* HELLO: given back with its answer */
-            const struct hk_rankset *active;      /* NULL: none */
-            const uint64_t *jobs; /* ids of the active jobs */
+            const struct hk_rankset *active; /* NULL: none */
+            const uint64_t *jobs;            /* ids of the active jobs */
             size_t jobs_count;
-            const struct hk_resource *account;    /* NULL: unavailable */
-        } sched; /* HELLO, READY */
+            const struct hk_resource *account; /* NULL: unavailable */
+        } sched;                               /* HELLO, READY */
         struct {
             uint64_t n;
             const char *host;
             enum hkc_drain_result result;
             const char *reason; /* ALREADY, CHANGED: the present one */
             const char *text;   /* FAILED: why */
-        } done; /* FREE_OK, DRAIN_DONE, UNDRAIN_DONE */
+        } done;                 /* FREE_OK, DRAIN_DONE, UNDRAIN_DONE */
         struct {
             uint64_t jobid;                  /* 0: any */
             const struct hk_hostlist *hosts; /* NULL: any */
@@ -395,15 +395,18 @@ void hkc_core_destroy (struct hkc_core *core);
 /* At start: ALLOC, STATE, PART, HOST, CAUSE, FREE, SCHED rows in this order of
  * kinds, then hkc_core_loaded.  -1 with EINVAL: a row that cannot be.
  */
-int hkc_core_load (struct hkc_core *core, const struct hkc_row *row,
+int hkc_core_load (struct hkc_core *core,
+                   const struct hkc_row *row,
                    struct hk_error *err);
 void hkc_core_loaded (struct hkc_core *core, int64_t now_ms);
 
 /* Takes effect wholly, or returns -1 with errno and changes nothing: EINVAL,
  * ESTALE (an old life or session), ENOENT.  answer may be NULL.
  */
-int hkc_core_step (struct hkc_core *core, const struct hkc_event *ev,
-                   struct hkc_answer *answer, struct hk_error *err);
+int hkc_core_step (struct hkc_core *core,
+                   const struct hkc_event *ev,
+                   struct hkc_answer *answer,
+                   struct hk_error *err);
 /* When to feed the next TICK at the latest; INT64_MAX: never. */
 int64_t hkc_core_deadline (const struct hkc_core *core);
 
@@ -423,8 +426,11 @@ void hkc_core_settle (struct hkc_core *core);
 bool hkc_core_knows (const struct hkc_core *core, uint64_t alloc);
 
 /* An open allocation with the same end, or 0. */
-uint64_t hkc_core_find_end (const struct hkc_core *core, uint64_t jobid,
-                            double t_submit, double t_end, const char *digest);
+uint64_t hkc_core_find_end (const struct hkc_core *core,
+                            uint64_t jobid,
+                            double t_submit,
+                            double t_end,
+                            const char *digest);
 
 /* One part as a person sees it; strings borrowed until the next step. */
 struct hkc_view {
@@ -447,13 +453,15 @@ struct hkc_view {
 };
 typedef int (*hkc_view_f) (void *arg, const struct hkc_view *view);
 /* Parts that are not done, by allocation in order of arrival.  jobid 0: all. */
-int hkc_core_each_part (struct hkc_core *core, uint64_t jobid,
-                        hkc_view_f fn, void *arg);
+int hkc_core_each_part (struct hkc_core *core,
+                        uint64_t jobid,
+                        hkc_view_f fn,
+                        void *arg);
 
 struct hkc_host_view {
     const char *host;
     const char *boot_id;
-    bool connected;  /* has a session; state heard */
+    bool connected; /* has a session; state heard */
     bool state_heard;
     uint64_t peer;
     int64_t contact_ms; /* last message, CLOCK_BOOTTIME; 0: none */

@@ -62,8 +62,7 @@ static void cause_row (struct hkc_core *core,
 }
 
 /* A failure whose rank is no longer held: it only keeps us from undraining. */
-static bool is_past (const struct hkc_host *host,
-                     const struct hkc_cause *cause)
+static bool is_past (const struct hkc_host *host, const struct hkc_cause *cause)
 {
     if (cause->kind != HKC_CAUSE_FAILURE)
         return false;
@@ -245,8 +244,7 @@ static void review (struct hkc_core *core, struct hkc_host *host)
              && core->now_ms >= host->retry_ms) {
         request (core, host, HKC_ACT_UNDRAIN, host->reason);
         host->undrain_n = core->drain_n;
-    }
-    else if (host->drain == HKC_DRAINED_ADMIN) {
+    } else if (host->drain == HKC_DRAINED_ADMIN) {
         host->drain = HKC_UNDRAINED; /* no cause of ours: not our business */
         hkc_strset (&host->reasons, NULL);
         hkc_host_dirty (core, host);
@@ -265,8 +263,7 @@ void hkc_drain_tick (struct hkc_core *core)
         if (core->now_ms < host->retry_ms && core->manager) {
             host->review_next = later;
             later = host;
-        }
-        else
+        } else
             host->in_review = false;
         host = next;
     }
@@ -283,7 +280,8 @@ int64_t hkc_drain_deadline (const struct hkc_core *core)
     return core->manager ? when : INT64_MAX;
 }
 
-static void retry_later (struct hkc_core *core, struct hkc_host *host,
+static void retry_later (struct hkc_core *core,
+                         struct hkc_host *host,
                          const char *text)
 {
     int64_t wait = RETRY_FIRST_MS;
@@ -291,11 +289,16 @@ static void retry_later (struct hkc_core *core, struct hkc_host *host,
     for (int i = 0; i < host->retries && wait < RETRY_MOST_MS; i++)
         wait *= 2;
     host->retries++;
-    host->retry_ms = core->now_ms + (wait > RETRY_MOST_MS ? RETRY_MOST_MS
-                                                          : wait);
+    host->retry_ms = core->now_ms
+                     + (wait > RETRY_MOST_MS ? RETRY_MOST_MS : wait);
     hkc_strset (&host->failed, text ? text : "");
-    hkc_say (core, LOG_ERR, 0, host->shown, "cannot be drained or undrained: "
-             "%s, tried again", host->failed);
+    hkc_say (core,
+             LOG_ERR,
+             0,
+             host->shown,
+             "cannot be drained or undrained: "
+             "%s, tried again",
+             host->failed);
     hkc_drain_review (core, host);
 }
 
@@ -350,13 +353,11 @@ int hkc_drain_done (struct hkc_core *core, const struct hkc_event *ev)
         hkc_strset (&host->reason, host->asked);
         hkc_strset (&host->reasons, NULL);
         reasons_first (core, host, host->asked);
-    }
-    else if (ev->done.result == HKC_DRAIN_ALREADY && is_ours (host, reason)) {
+    } else if (ev->done.result == HKC_DRAIN_ALREADY && is_ours (host, reason)) {
         host->drain = HKC_DRAINED_OURS;
         hkc_strset (&host->reason, reason);
         reasons_first (core, host, reason);
-    }
-    else
+    } else
         host->drain = HKC_DRAINED_ADMIN;
     hkc_host_dirty (core, host);
     confirm (core, host, ev->done.n);

@@ -9,7 +9,7 @@
 struct hkc_chunk {
     struct hkc_chunk *next;
     size_t used, size;
-    _Alignas (16) char data[];
+    _Alignas(16) char data[];
 };
 
 enum { CHUNK_BYTES = 64 << 10 };
@@ -112,8 +112,7 @@ void hkc_arena_clear (struct hkc_core *core)
             c->used = 0;
             c->next = NULL;
             core->arena = c;
-        }
-        else
+        } else
             free (c);
         c = next;
     }
@@ -288,7 +287,9 @@ static int change_sched (struct hkc_core *core, hkc_row_f fn, void *arg)
 /* Rows of an allocation that closes in this turn come first, its CLOSED row
  * last of all, so that nothing of it is written after it is gone.
  */
-static int change_once (struct hkc_core *core, bool last, hkc_row_f fn,
+static int change_once (struct hkc_core *core,
+                        bool last,
+                        hkc_row_f fn,
                         void *arg)
 {
     int rc = 0;

@@ -14,7 +14,7 @@ struct hkc_alloc;
 struct hkc_part {
     struct hkc_alloc *alloc;
     struct hkc_host *host;
-    struct hkc_part *next_on_host; /* held parts, in order of arrival */
+    struct hkc_part *next_on_host;  /* held parts, in order of arrival */
     const struct hk_rankset *ranks; /* borrowed from R */
     uint64_t pid;
     enum hkc_phase phase;
@@ -51,7 +51,7 @@ struct hkc_alloc {
     char digest[65];
     char *ranks_text;
     bool begun;
-    bool hold_begin; /* a JOB_BEGIN is to come; else begun by us */
+    bool hold_begin;   /* a JOB_BEGIN is to come; else begun by us */
     bool end_repeated; /* while a hello was under way */
     uint64_t pid;
     uint32_t parts_count;
@@ -117,9 +117,9 @@ struct hkc_host {
     struct hkc_part **parts_end;
     struct hkc_cause *causes;
     enum hkc_drain_state drain;
-    char *reason;  /* ours that is shown there, if OURS */
-    char *asked;   /* with the request that is under way */
-    char *reasons; /* all of ours since it was last undrained */
+    char *reason;                /* ours that is shown there, if OURS */
+    char *asked;                 /* with the request that is under way */
+    char *reasons;               /* all of ours since it was last undrained */
     uint64_t drain_n, undrain_n; /* asked and not answered; 0: none */
     int64_t retry_ms;
     int retries;
@@ -159,7 +159,7 @@ struct hkc_core {
     uint64_t drain_n;
     zhashx_t *active; /* ids (text) of jobs that this life's hello named and
                          whose end was not said since */
-    zlistx_t *frees;           /* hkc_row_free, heap; not confirmed */
+    zlistx_t *frees;  /* hkc_row_free, heap; not confirmed */
     char *recover;
     int64_t scan_ms; /* when silence is looked for next */
     bool silence_alarm;
@@ -190,9 +190,12 @@ char *hkc_arena_fmt (struct hkc_core *core, const char *fmt, ...)
 void hkc_arena_clear (struct hkc_core *core);
 struct hkc_action *hkc_act (struct hkc_core *core, enum hkc_action_kind kind);
 struct hkc_row *hkc_put (struct hkc_core *core, enum hkc_row_kind kind);
-void hkc_say (struct hkc_core *core, int level, uint64_t jobid,
-              const char *host, const char *fmt, ...)
-    __attribute__ ((format (printf, 5, 6)));
+void hkc_say (struct hkc_core *core,
+              int level,
+              uint64_t jobid,
+              const char *host,
+              const char *fmt,
+              ...) __attribute__ ((format (printf, 5, 6)));
 void hkc_alloc_dirty (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_part_dirty (struct hkc_core *core, struct hkc_part *part);
 void hkc_host_dirty (struct hkc_core *core, struct hkc_host *host);
@@ -202,9 +205,12 @@ struct hkc_alloc *hkc_alloc_find (const struct hkc_core *core, uint64_t id);
 void hkc_alloc_free (struct hkc_alloc *alloc);
 void hkc_alloc_insert (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_alloc_parts (struct hkc_core *core, struct hkc_alloc *alloc);
-int hkc_job_end (struct hkc_core *core, const struct hkc_event *ev,
-                 struct hkc_answer *answer, struct hk_error *err);
-void hkc_job_end_again (struct hkc_core *core, uint64_t jobid,
+int hkc_job_end (struct hkc_core *core,
+                 const struct hkc_event *ev,
+                 struct hkc_answer *answer,
+                 struct hk_error *err);
+void hkc_job_end_again (struct hkc_core *core,
+                        uint64_t jobid,
                         const struct hk_resource *res);
 int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err);
 int hkc_job_drop (struct hkc_core *core, uint64_t id, struct hk_error *err);
@@ -214,8 +220,10 @@ void hkc_alloc_unlink (struct hkc_core *core, struct hkc_alloc *alloc);
 
 /* part.c: the way of one part */
 void hkc_part_start (struct hkc_core *core, struct hkc_part *part);
-void hkc_part_ended (struct hkc_core *core, struct hkc_part *part,
-                     enum hk_outcome outcome, const struct hk_run *run,
+void hkc_part_ended (struct hkc_core *core,
+                     struct hkc_part *part,
+                     enum hk_outcome outcome,
+                     const struct hk_run *run,
                      const char *reason);
 void hkc_part_reviewed (struct hkc_core *core, struct hkc_part *part);
 void hkc_part_done (struct hkc_core *core, struct hkc_part *part);
@@ -239,7 +247,8 @@ struct hkc_host *hkc_host_find (struct hkc_core *core, const char *name);
 struct hkc_host *hkc_host_need (struct hkc_core *core, const char *name);
 struct hkc_host *hkc_host_of_peer (struct hkc_core *core, uint64_t peer);
 void hkc_host_free (struct hkc_host *host);
-int hkc_node_hello (struct hkc_core *core, const struct hkc_event *ev,
+int hkc_node_hello (struct hkc_core *core,
+                    const struct hkc_event *ev,
                     struct hk_error *err);
 int hkc_node_gone (struct hkc_core *core, uint64_t peer);
 void hkc_node_heard (struct hkc_core *core, struct hkc_host *host);
@@ -247,27 +256,34 @@ void hkc_node_heard (struct hkc_core *core, struct hkc_host *host);
 void hkc_silence_tick (struct hkc_core *core);
 int64_t hkc_silence_deadline (const struct hkc_core *core);
 /* report.c */
-int hkc_node_state (struct hkc_core *core, const struct hkc_event *ev,
+int hkc_node_state (struct hkc_core *core,
+                    const struct hkc_event *ev,
                     struct hk_error *err);
 int hkc_node_run (struct hkc_core *core, const struct hkc_event *ev);
 /* A message of a session that is none: its peer is to say HELLO again. */
 int hkc_node_unknown (struct hkc_core *core, uint64_t peer);
-int hkc_kill (struct hkc_core *core, const struct hkc_event *ev,
+int hkc_kill (struct hkc_core *core,
+              const struct hkc_event *ev,
               struct hkc_answer *answer);
 
 /* drain.c */
-void hkc_cause_add (struct hkc_core *core, struct hkc_host *host,
-                    enum hkc_cause_kind kind, uint64_t about,
+void hkc_cause_add (struct hkc_core *core,
+                    struct hkc_host *host,
+                    enum hkc_cause_kind kind,
+                    uint64_t about,
                     const char *reason);
-void hkc_cause_remove (struct hkc_core *core, struct hkc_host *host,
-                       enum hkc_cause_kind kind, uint64_t about);
+void hkc_cause_remove (struct hkc_core *core,
+                       struct hkc_host *host,
+                       enum hkc_cause_kind kind,
+                       uint64_t about);
 const struct hkc_cause *hkc_cause_find (const struct hkc_host *host,
                                         enum hkc_cause_kind kind,
                                         uint64_t about);
 /* The reasons as stored (the shown one first) after a restart. */
 void hkc_drain_load (struct hkc_host *host, const char *reasons);
 bool hkc_host_confirmed (const struct hkc_host *host,
-                         enum hkc_cause_kind kind, uint64_t about);
+                         enum hkc_cause_kind kind,
+                         uint64_t about);
 void hkc_drain_review (struct hkc_core *core, struct hkc_host *host);
 void hkc_drain_tick (struct hkc_core *core);
 int64_t hkc_drain_deadline (const struct hkc_core *core);
@@ -279,9 +295,11 @@ void hkc_drain_ready (struct hkc_core *core);
 /* sched.c, account.c */
 /* Was the job named as active to this life?  It is no longer, then. */
 bool hkc_active_take (struct hkc_core *core, uint64_t jobid);
-int hkc_sched_hello (struct hkc_core *core, const struct hkc_event *ev,
+int hkc_sched_hello (struct hkc_core *core,
+                     const struct hkc_event *ev,
                      struct hk_error *err);
-int hkc_sched_ready (struct hkc_core *core, const struct hkc_event *ev,
+int hkc_sched_ready (struct hkc_core *core,
+                     const struct hkc_event *ev,
                      struct hk_error *err);
 int hkc_sched_gone (struct hkc_core *core);
 int hkc_free_ok (struct hkc_core *core, uint64_t n);

@@ -13,7 +13,9 @@ static int load_alloc (struct hkc_core *core,
     struct hkc_alloc *alloc;
 
     if (row->alloc == 0 || hkc_alloc_find (core, row->alloc))
-        return hk_error_set (err, EINVAL, "allocation %llu is there twice",
+        return hk_error_set (err,
+                             EINVAL,
+                             "allocation %llu is there twice",
                              (unsigned long long)row->alloc);
     alloc = hkc_zalloc (sizeof (*alloc));
     if (!(alloc->res = hk_resource_decode (row->R, err))) {
@@ -38,9 +40,13 @@ static int load_alloc (struct hkc_core *core,
     if (core->next_pid < alloc->pid + alloc->parts_count)
         core->next_pid = alloc->pid + alloc->parts_count;
     if (alloc->parts_count != row->parts_count)
-        return hk_error_set (err, EINVAL, "allocation %llu has %u hosts, not "
-                             "%u as stored", (unsigned long long)row->alloc,
-                             alloc->parts_count, row->parts_count);
+        return hk_error_set (err,
+                             EINVAL,
+                             "allocation %llu has %u hosts, not "
+                             "%u as stored",
+                             (unsigned long long)row->alloc,
+                             alloc->parts_count,
+                             row->parts_count);
     return 0;
 }
 
@@ -52,8 +58,11 @@ static int load_state (struct hkc_core *core,
     struct hk_rankset *done, *known = NULL;
 
     if (!alloc)
-        return hk_error_set (err, EINVAL, "state of allocation %llu that is "
-                             "not there", (unsigned long long)row->alloc);
+        return hk_error_set (err,
+                             EINVAL,
+                             "state of allocation %llu that is "
+                             "not there",
+                             (unsigned long long)row->alloc);
     if (!(done = hk_rankset_decode (row->done, err))
         || !(known = hk_rankset_decode (row->known, err))) {
         hk_rankset_destroy (done);
@@ -87,8 +96,8 @@ static int load_part (struct hkc_core *core,
     if (!alloc || row->pid < alloc->pid
         || row->pid - alloc->pid >= alloc->parts_count
         || row->phase < HKC_WAITING || row->phase > HKC_DUE)
-        return hk_error_set (err, EINVAL, "part %llu cannot be",
-                             (unsigned long long)row->pid);
+        return hk_error_set (
+            err, EINVAL, "part %llu cannot be", (unsigned long long)row->pid);
     p = &alloc->parts[row->pid - alloc->pid];
     if (p->phase == HKC_DONE)
         return 0;
@@ -180,23 +189,23 @@ int hkc_core_load (struct hkc_core *core,
                    struct hk_error *err)
 {
     switch (row->kind) {
-        case HKC_ROW_ALLOC:
-            return load_alloc (core, &row->alloc, err);
-        case HKC_ROW_STATE:
-            return load_state (core, &row->state, err);
-        case HKC_ROW_PART:
-            return load_part (core, &row->part, err);
-        case HKC_ROW_HOST:
-            return load_host (core, &row->host);
-        case HKC_ROW_CAUSE:
-            return load_cause (core, &row->cause);
-        case HKC_ROW_FREE:
-            return load_free (core, &row->free);
-        case HKC_ROW_SCHED:
-            return load_sched (core, &row->sched);
-        default:
-            return hk_error_set (err, EINVAL, "row kind %d is not loaded",
-                                 row->kind);
+    case HKC_ROW_ALLOC:
+        return load_alloc (core, &row->alloc, err);
+    case HKC_ROW_STATE:
+        return load_state (core, &row->state, err);
+    case HKC_ROW_PART:
+        return load_part (core, &row->part, err);
+    case HKC_ROW_HOST:
+        return load_host (core, &row->host);
+    case HKC_ROW_CAUSE:
+        return load_cause (core, &row->cause);
+    case HKC_ROW_FREE:
+        return load_free (core, &row->free);
+    case HKC_ROW_SCHED:
+        return load_sched (core, &row->sched);
+    default:
+        return hk_error_set (
+            err, EINVAL, "row kind %d is not loaded", row->kind);
     }
 }
 

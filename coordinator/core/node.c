@@ -91,7 +91,8 @@ static struct hkc_host *host_of_hello (struct hkc_core *core,
     if (differ && !host->short_name) {
         struct hkc_host *other = zhashx_lookup (core->aliases, brief);
         hkc_strset (&host->short_name, brief);
-        zhashx_update (core->aliases, brief,
+        zhashx_update (core->aliases,
+                       brief,
                        other && other != host ? (void *)&ambiguous : host);
         zhashx_update (core->aliases, full, host);
     }
@@ -129,7 +130,10 @@ static void conflict_end (struct hkc_core *core, struct hkc_host *host)
     if (!host->conflict)
         return;
     host->conflict = false;
-    hkc_say (core, LOG_NOTICE, 0, host->shown,
+    hkc_say (core,
+             LOG_NOTICE,
+             0,
+             host->shown,
              "one machine alone has this name again");
     hkc_cause_remove (core, host, HKC_CAUSE_CONFLICT, 0);
     hkc_host_start_next (core, host);
@@ -158,7 +162,9 @@ static bool may_take (struct hkc_core *core,
         snprintf (host->rival_boot, sizeof (host->rival_boot), "%s", boot);
         host->rival_first_ms = core->now_ms;
     }
-    snprintf (host->rival_address, sizeof (host->rival_address), "%s",
+    snprintf (host->rival_address,
+              sizeof (host->rival_address),
+              "%s",
               ev->node_hello.address);
     host->rival_last_ms = core->now_ms;
     return false;
@@ -175,10 +181,12 @@ static void session_take (struct hkc_core *core,
     conflict_end (core, host);
     host->peer = ev->node_hello.peer;
     host->heard = false;
-    snprintf (host->session_boot, sizeof (host->session_boot), "%s",
+    snprintf (host->session_boot,
+              sizeof (host->session_boot),
+              "%s",
               ev->node_hello.boot_id);
-    snprintf (host->address, sizeof (host->address), "%s",
-              ev->node_hello.address);
+    snprintf (
+        host->address, sizeof (host->address), "%s", ev->node_hello.address);
     zhashx_insert (core->peers, &host->peer, host);
     if (host->t_seen == 0) {
         host->t_seen = core->wall;
@@ -198,9 +206,13 @@ int hkc_node_hello (struct hkc_core *core,
         return hk_error_set (err, EINVAL, "peer has a session");
     host = host_of_hello (core, ev->node_hello.host, ev->node_hello.short_host);
     if (!may_take (core, host, ev)) {
-        refuse (core, ev->node_hello.peer,
-                hkc_arena_fmt (core, "host %s is %s with boot %.8s; ask again",
-                               host->shown, host->address, host->boot_id));
+        refuse (core,
+                ev->node_hello.peer,
+                hkc_arena_fmt (core,
+                               "host %s is %s with boot %.8s; ask again",
+                               host->shown,
+                               host->address,
+                               host->boot_id));
         return 0;
     }
     session_take (core, host, ev);
@@ -242,12 +254,24 @@ void hkc_node_heard (struct hkc_core *core, struct hkc_host *host)
     if (host->conflict || core->now_ms - host->rival_first_ms < beat)
         return;
     host->conflict = true;
-    hkc_say (core, LOG_ALERT, 0, host->shown,
+    hkc_say (core,
+             LOG_ALERT,
+             0,
+             host->shown,
              "two machines say they are this host: %s boot %.8s and %s boot "
-             "%.8s", host->address, host->boot_id, host->rival_address,
+             "%.8s",
+             host->address,
+             host->boot_id,
+             host->rival_address,
              host->rival_boot);
-    hkc_cause_add (core, host, HKC_CAUSE_CONFLICT, 0,
-                   hkc_arena_fmt (core, "housekeeping: two machines say they "
-                                  "are %s: %s and %s", host->shown,
-                                  host->address, host->rival_address));
+    hkc_cause_add (core,
+                   host,
+                   HKC_CAUSE_CONFLICT,
+                   0,
+                   hkc_arena_fmt (core,
+                                  "housekeeping: two machines say they "
+                                  "are %s: %s and %s",
+                                  host->shown,
+                                  host->address,
+                                  host->rival_address));
 }

@@ -45,8 +45,7 @@ void hkc_part_start (struct hkc_core *core, struct hkc_part *part)
     };
 }
 
-static bool may_start (const struct hkc_core *core,
-                       const struct hkc_part *part)
+static bool may_start (const struct hkc_core *core, const struct hkc_part *part)
 {
     return part->alloc->begun && part->phase == HKC_WAITING && part->covered
            && !part->conflict && !core->recover;
@@ -91,7 +90,7 @@ static void history (struct hkc_core *core,
                      const struct hk_run *run,
                      const char *reason)
 {
-    struct hkc_row *row = hkc_put (core, HKC_ROW_HISTORY);
+    struct hkc_row *row;
     struct hk_script_result *copy = NULL;
 
     if (run && run->scripts_count) {
@@ -101,7 +100,7 @@ static void history (struct hkc_core *core,
             copy[i].name = hkc_arena_dup (core, run->scripts[i].name);
         }
     }
-    row = &core->rows[core->rows_count - 1];
+    row = hkc_put (core, HKC_ROW_HISTORY);
     row->history.pid = part->pid;
     row->history.attempt = part->attempt;
     row->history.alloc = part->alloc->id;
@@ -125,7 +124,8 @@ static const struct hk_script_result *failed_script (const struct hk_run *run)
     for (size_t i = 0; run && i < run->scripts_count; i++) {
         const struct hk_script_result *s = &run->scripts[i];
         if (s->signal || s->code > 0) {
-            if (!worst || s->signal || (!worst->signal && s->code > worst->code))
+            if (!worst || s->signal
+                || (!worst->signal && s->code > worst->code))
                 worst = s;
         }
     }
@@ -144,11 +144,13 @@ static char *drain_reason (struct hkc_core *core,
     const struct hk_script_result *bad = failed_script (run);
     char id[HK_JOBID_TEXT_BYTES], took[HK_DURATION_TEXT_BYTES] = "";
     char what[640] = "", tail[HK_SCRIPT_NAME_BYTES + 64] = "";
-    const char *script = bad ? bad->name
-                             : run && run->script ? run->script : "";
+    const char *script = bad                  ? bad->name
+                         : run && run->script ? run->script
+                                              : "";
     double t0 = bad ? bad->t_start : run ? run->t_start : part->t_start;
-    double t1 = bad ? bad->t_end : run && run->t_end > 0 ? run->t_end
-                                                         : core->wall;
+    double t1 = bad                     ? bad->t_end
+                : run && run->t_end > 0 ? run->t_end
+                                        : core->wall;
 
     hk_jobid_encode (part->alloc->jobid, HK_JOBID_F58PLAIN, id);
     if (t0 > 0 && t1 >= t0)
@@ -156,7 +158,9 @@ static char *drain_reason (struct hkc_core *core,
     if (outcome == HK_OUTCOME_EXIT_CODE && bad)
         snprintf (what, sizeof (what), ": exited %d", bad->code);
     else if (outcome == HK_OUTCOME_SIGNAL && bad)
-        snprintf (what, sizeof (what), ": killed %s",
+        snprintf (what,
+                  sizeof (what),
+                  ": killed %s",
                   sigabbrev_np (bad->signal) ? sigabbrev_np (bad->signal)
                                              : "?");
     else if (reason && *reason)
@@ -167,8 +171,12 @@ static char *drain_reason (struct hkc_core *core,
         snprintf (tail, sizeof (tail), " (%s)", script);
     else if (*took)
         snprintf (tail, sizeof (tail), " (after %s)", took);
-    return hkc_arena_fmt (core, "housekeeping@%s %s%s%s",
-                          id, hk_outcome_name (outcome), what, tail);
+    return hkc_arena_fmt (core,
+                          "housekeeping@%s %s%s%s",
+                          id,
+                          hk_outcome_name (outcome),
+                          what,
+                          tail);
 }
 
 static void next_attempt (struct hkc_core *core, struct hkc_part *part)
@@ -215,7 +223,10 @@ void hkc_part_ended (struct hkc_core *core,
     part->stop_signal = 0;
     if (outcome == HK_OUTCOME_REBOOTED
         && policy->on_reboot == HK_ON_REBOOT_RERUN) {
-        hkc_say (core, LOG_WARNING, part->alloc->jobid, host->shown,
+        hkc_say (core,
+                 LOG_WARNING,
+                 part->alloc->jobid,
+                 host->shown,
                  "rebooted during housekeeping, attempt %d follows",
                  part->attempt + 1);
         next_attempt (core, part);
@@ -234,8 +245,8 @@ void hkc_part_ended (struct hkc_core *core,
     if (hk_outcome_is_failure (outcome)) {
         hkc_say (core, LOG_ERR, part->alloc->jobid, host->shown, "%s", shown);
         if (policy->on_failure == HK_ON_FAILURE_DRAIN)
-            hkc_cause_add (core, host, HKC_CAUSE_FAILURE, part->alloc->id,
-                           shown);
+            hkc_cause_add (
+                core, host, HKC_CAUSE_FAILURE, part->alloc->id, shown);
     }
     if (hkc_release_met (core, part->alloc))
         hkc_part_reviewed (core, part);
@@ -248,12 +259,12 @@ static bool outcome_allows (const struct hkc_core *core,
     if (!hk_outcome_is_failure (part->outcome))
         return true;
     switch (policy_of (core, part)->on_failure) {
-        case HK_ON_FAILURE_RELEASE:
-            return true;
-        case HK_ON_FAILURE_HOLD:
-            return false;
-        case HK_ON_FAILURE_DRAIN:
-            break;
+    case HK_ON_FAILURE_RELEASE:
+        return true;
+    case HK_ON_FAILURE_HOLD:
+        return false;
+    case HK_ON_FAILURE_DRAIN:
+        break;
     }
     return hkc_host_confirmed (part->host, HKC_CAUSE_FAILURE, part->alloc->id);
 }
@@ -272,8 +283,11 @@ void hkc_part_reviewed (struct hkc_core *core, struct hkc_part *part)
         /* drained before its confirmation was asked for: on-failure changed */
         if (policy_of (core, part)->on_failure == HK_ON_FAILURE_DRAIN
             && !hkc_cause_find (part->host, HKC_CAUSE_FAILURE, part->alloc->id))
-            hkc_cause_add (core, part->host, HKC_CAUSE_FAILURE,
-                           part->alloc->id, part->reason);
+            hkc_cause_add (core,
+                           part->host,
+                           HKC_CAUSE_FAILURE,
+                           part->alloc->id,
+                           part->reason);
         return;
     }
     part->phase = HKC_DUE;

@@ -71,8 +71,8 @@ void hkc_due_add (struct hkc_core *core, struct hkc_part *part)
     struct hkc_alloc *alloc = part->alloc;
     size_t size = alloc->due_size;
 
-    alloc->due = hkc_grow (alloc->due, &size, alloc->due_count + 1,
-                           sizeof (*alloc->due));
+    alloc->due = hkc_grow (
+        alloc->due, &size, alloc->due_count + 1, sizeof (*alloc->due));
     alloc->due_size = (uint32_t)size;
     alloc->due[alloc->due_count++] = part;
     alloc->stalled = false;
@@ -112,7 +112,12 @@ static void free_send (struct hkc_core *core,
     core->sched_dirty = true;
     hkc_put (core, HKC_ROW_FREE)->free = hkc_free_borrow (core, row);
     hkc_act (core, HKC_ACT_FREE)->free = hkc_free_borrow (core, row);
-    hkc_say (core, LOG_DEBUG, alloc->jobid, NULL, "freed ranks %s%s", text,
+    hkc_say (core,
+             LOG_DEBUG,
+             alloc->jobid,
+             NULL,
+             "freed ranks %s%s",
+             text,
              row->final ? ", final" : "");
 }
 
@@ -184,7 +189,8 @@ int64_t hkc_release_deadline (const struct hkc_core *core)
 
     if (after > 0 && after != HK_DURATION_INF) {
         for (const struct hkc_alloc *a = core->first; a; a = a->next)
-            if (!a->released && a->ended_count && a->first_end_ms + after < when)
+            if (!a->released && a->ended_count
+                && a->first_end_ms + after < when)
                 when = a->first_end_ms + after;
     }
     if (!hkc_may_free (core))
@@ -192,8 +198,7 @@ int64_t hkc_release_deadline (const struct hkc_core *core)
     for (const struct hkc_alloc *a = core->freeing; a; a = a->free_next) {
         int64_t at = a->last_free_ms == INT64_MIN
                          ? core->now_ms
-                         : a->last_free_ms
-                               + core->conf->policy.free_window_ms;
+                         : a->last_free_ms + core->conf->policy.free_window_ms;
         if (!a->stalled && at < when)
             when = at;
     }

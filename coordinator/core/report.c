@@ -79,12 +79,19 @@ static void stray_add (struct hkc_core *core,
         s->next = host->strays;
         host->strays = s;
         hk_jobid_encode (run->jobid, HK_JOBID_F58PLAIN, id);
-        hkc_say (core, LOG_ERR, run->jobid, host->shown,
+        hkc_say (core,
+                 LOG_ERR,
+                 run->jobid,
+                 host->shown,
                  "a run is there that this coordinator did not start");
-        hkc_cause_add (core, host, HKC_CAUSE_UNKNOWN_RUN, run->alloc,
+        hkc_cause_add (core,
+                       host,
+                       HKC_CAUSE_UNKNOWN_RUN,
+                       run->alloc,
                        hkc_arena_fmt (core,
                                       "housekeeping@%s unknown: a run that "
-                                      "this coordinator does not know", id));
+                                      "this coordinator does not know",
+                                      id));
     }
     s->seen = true;
     s->ended = run->phase == HK_RUN_ENDED;
@@ -118,8 +125,8 @@ static void part_progress (struct hkc_core *core,
         hkc_part_dirty (core, part);
     }
     if (strcmp (part->invocation, run->invocation)) {
-        snprintf (part->invocation, sizeof (part->invocation), "%s",
-                  run->invocation);
+        snprintf (
+            part->invocation, sizeof (part->invocation), "%s", run->invocation);
         hkc_part_dirty (core, part);
     }
     /* which script is under way is told anew by the next state: not stored */
@@ -148,9 +155,12 @@ static void run_of_part (struct hkc_core *core,
         part_progress (core, part, run);
         return;
     }
-    snprintf (part->invocation, sizeof (part->invocation), "%s",
-              run->invocation);
-    hkc_part_ended (core, part, believed (run), run,
+    snprintf (
+        part->invocation, sizeof (part->invocation), "%s", run->invocation);
+    hkc_part_ended (core,
+                    part,
+                    believed (run),
+                    run,
                     run->reason && *run->reason ? run->reason : NULL);
     ack (core, part->host, run);
 }
@@ -197,15 +207,15 @@ static void boot_take (struct hkc_core *core,
     if (!strcmp (host->boot_id, boot_id))
         return;
     if (host->boot_id[0])
-        hkc_say (core, LOG_NOTICE, 0, host->shown, "rebooted, boot %.8s",
-                 boot_id);
+        hkc_say (
+            core, LOG_NOTICE, 0, host->shown, "rebooted, boot %.8s", boot_id);
     snprintf (host->boot_id, sizeof (host->boot_id), "%s", boot_id);
     hkc_host_dirty (core, host);
     for (struct hkc_part *p = host->parts; p; p = p->next_on_host)
         if (p->start_sent && p->phase < HKC_ENDED
             && strcmp (p->boot_id, boot_id))
-            hkc_part_ended (core, p, HK_OUTCOME_REBOOTED, NULL,
-                            "the node was booted anew");
+            hkc_part_ended (
+                core, p, HK_OUTCOME_REBOOTED, NULL, "the node was booted anew");
 }
 
 static void strays_review (struct hkc_core *core, struct hkc_host *host)
@@ -236,9 +246,11 @@ static void absence (struct hkc_core *core, struct hkc_host *host)
         if (p->phase == HKC_WAITING) {
             if (!core->recover && !p->conflict)
                 hkc_part_start (core, p);
-        }
-        else
-            hkc_part_ended (core, p, HK_OUTCOME_VANISHED, NULL,
+        } else
+            hkc_part_ended (core,
+                            p,
+                            HK_OUTCOME_VANISHED,
+                            NULL,
                             "the node no longer has the run");
     }
 }
@@ -267,7 +279,9 @@ int hkc_node_state (struct hkc_core *core,
     if (ev->node_state.first)
         state_begin (host);
     for (size_t i = 0; i < ev->node_state.runs_count; i++)
-        run_take (core, host, &ev->node_state.runs[i],
+        run_take (core,
+                  host,
+                  &ev->node_state.runs[i],
                   ev->node_state.closed && ev->node_state.closed[i]);
     if (!ev->node_state.last)
         return 0;
@@ -288,13 +302,19 @@ static const char *kill_one (struct hkc_core *core,
                              struct hkc_part *part,
                              const struct hkc_event *ev)
 {
-    char *why = hkc_arena_fmt (core, "killed by uid %u%s%s", ev->kill.userid,
-                               *ev->kill.reason ? ": " : "", ev->kill.reason);
+    char *why = hkc_arena_fmt (core,
+                               "killed by uid %u%s%s",
+                               ev->kill.userid,
+                               *ev->kill.reason ? ": " : "",
+                               ev->kill.reason);
 
     if (part->phase >= HKC_ENDED)
         return "has ended";
     if (!part->start_sent) {
-        hkc_part_ended (core, part, HK_OUTCOME_KILLED, NULL,
+        hkc_part_ended (core,
+                        part,
+                        HK_OUTCOME_KILLED,
+                        NULL,
                         hkc_arena_fmt (core, "%s before it began", why));
         return "ended before it began";
     }
@@ -331,16 +351,19 @@ int hkc_kill (struct hkc_core *core,
     }
     answer->results_count = n;
     answer->results = n ? memcpy (hkc_arena (core, n * sizeof (*results)),
-                                  results, n * sizeof (*results))
+                                  results,
+                                  n * sizeof (*results))
                         : NULL;
     free (results);
     row = hkc_put (core, HKC_ROW_AUDIT);
     row->audit.t = core->wall;
     row->audit.userid = ev->kill.userid;
     row->audit.what = "kill";
-    row->audit.about = hkc_arena_fmt (core, "job %llu signal %d, %zu runs",
+    row->audit.about = hkc_arena_fmt (core,
+                                      "job %llu signal %d, %zu runs",
                                       (unsigned long long)ev->kill.jobid,
-                                      ev->kill.signal, n);
+                                      ev->kill.signal,
+                                      n);
     row->audit.reason = hkc_arena_dup (core, ev->kill.reason);
     return 0;
 }

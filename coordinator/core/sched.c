@@ -106,9 +106,13 @@ void hkc_recover_set (struct hkc_core *core, const char *why)
         return;
     hkc_strset (&core->recover, why);
     core->sched_dirty = true;
-    hkc_say (core, LOG_ALERT, 0, NULL,
+    hkc_say (core,
+             LOG_ALERT,
+             0,
+             NULL,
              "the store went back in time: %s; nothing is started, freed or "
-             "undrained until `hkctl recover`", why);
+             "undrained until `hkctl recover`",
+             why);
 }
 
 /* The life that is stored resumes: frees above last_free come again. */
@@ -142,7 +146,10 @@ static void conflict_set (struct hkc_core *core, struct hkc_part *p, bool now)
     p->conflict = now;
     hkc_part_dirty (core, p);
     if (now)
-        hkc_cause_add (core, p->host, HKC_CAUSE_CONFLICT, p->alloc->id,
+        hkc_cause_add (core,
+                       p->host,
+                       HKC_CAUSE_CONFLICT,
+                       p->alloc->id,
                        "housekeeping: an active job holds a rank whose "
                        "housekeeping is not done");
     else {
@@ -200,7 +207,10 @@ static void hello_drains (struct hkc_core *core)
             continue;
         for (uint32_t i = 0; i < a->parts_count; i++)
             if (hkc_part_is_held (&a->parts[i]) && !a->parts[i].conflict)
-                hkc_cause_add (core, a->parts[i].host, HKC_CAUSE_HELLO, a->id,
+                hkc_cause_add (core,
+                               a->parts[i].host,
+                               HKC_CAUSE_HELLO,
+                               a->id,
                                "housekeeping: held while the scheduler "
                                "restarts");
     }
@@ -341,7 +351,10 @@ static int online (struct hkc_core *core, const struct hkc_event *ev)
             continue;
         for (uint32_t i = 0; i < a->parts_count; i++)
             if (hkc_part_is_held (&a->parts[i]))
-                hkc_cause_add (core, a->parts[i].host, HKC_CAUSE_HELLO, a->id,
+                hkc_cause_add (core,
+                               a->parts[i].host,
+                               HKC_CAUSE_HELLO,
+                               a->id,
                                "housekeeping: held, and the scheduler may "
                                "not know it");
     }

@@ -27,8 +27,7 @@ static int64_t silent_ms (const struct hkc_core *core,
     return core->now_ms - since;
 }
 
-static bool is_silent (const struct hkc_core *core,
-                       const struct hkc_host *host)
+static bool is_silent (const struct hkc_core *core, const struct hkc_host *host)
 {
     int64_t after = hk_conf_policy (core->conf, host->shown)->lost_after_ms;
 
@@ -40,12 +39,17 @@ static void lose (struct hkc_core *core, struct hkc_host *host)
 {
     char buf[HK_DURATION_TEXT_BYTES];
     char *reason = hkc_arena_fmt (
-        core, "housekeeping: no contact for %s",
+        core,
+        "housekeeping: no contact for %s",
         hk_duration_pretty (silent_ms (core, host), buf));
 
     host->lost = true;
-    hkc_say (core, LOG_ERR, host->parts->alloc->jobid, host->shown,
-             "no contact for %s, lost", buf);
+    hkc_say (core,
+             LOG_ERR,
+             host->parts->alloc->jobid,
+             host->shown,
+             "no contact for %s, lost",
+             buf);
     hkc_cause_add (core, host, HKC_CAUSE_LOST, 0, reason);
 }
 
@@ -57,7 +61,9 @@ void hkc_silence_tick (struct hkc_core *core)
     if (core->now_ms < core->scan_ms)
         return;
     core->scan_ms = core->now_ms
-                    + (step < 100 ? 100 : step > 5000 ? 5000 : step);
+                    + (step < 100    ? 100
+                       : step > 5000 ? 5000
+                                     : step);
     for (struct hkc_host *h = zhashx_first (core->hosts); h;
          h = zhashx_next (core->hosts)) {
         if (h->parts && waits_for (h)) {
@@ -73,9 +79,13 @@ void hkc_silence_tick (struct hkc_core *core)
     if (silent - lost >= TOGETHER_COUNT
         && silent * 100 >= waiting * TOGETHER_PERCENT) {
         if (!core->silence_alarm)
-            hkc_say (core, LOG_ALERT, 0, NULL,
+            hkc_say (core,
+                     LOG_ALERT,
+                     0,
+                     NULL,
                      "%zu hosts fell silent together: look at the head and "
-                     "its network; nothing is drained for it", silent);
+                     "its network; nothing is drained for it",
+                     silent);
         core->silence_alarm = true;
         return;
     }

@@ -3,8 +3,7 @@
 #include <string.h>
 #include "coordinator/core/internal.h"
 
-static bool is_queued (const struct hkc_core *core,
-                       const struct hkc_part *part)
+static bool is_queued (const struct hkc_core *core, const struct hkc_part *part)
 {
     const struct hk_policy *policy = hk_conf_policy (core->conf,
                                                      part->host->shown);
@@ -53,8 +52,7 @@ static void explain (const struct hkc_core *core,
     if (core->recover) {
         v->reason = core->recover;
         v->act = "hkctl recover";
-    }
-    else if (!part->alloc->begun)
+    } else if (!part->alloc->begun)
         v->reason = part->alloc->hold_begin ? "the job manager still owns it"
                                             : "begins after the scheduler is "
                                               "ready";
@@ -136,7 +134,9 @@ int hkc_core_each_host (struct hkc_core *core, hkc_host_view_f fn, void *arg)
             .contact_ms = h->contact_ms,
             .drain = h->causes ? h->causes->reason : "",
             .drain_confirmed = h->causes && h->causes->confirmed,
-            .marks = h->conflict ? "conflict" : h->lost ? "lost" : "",
+            .marks = h->conflict ? "conflict"
+                     : h->lost   ? "lost"
+                                 : "",
             .foreign = h->foreign ? h->foreign : "",
         };
         rc = fn (arg, &v);

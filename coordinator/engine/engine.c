@@ -71,8 +71,10 @@ static uint64_t op_find_end (void *arg, const struct hkc_event *ev)
     char digest[65];
 
     hk_resource_digest (ev->job_end.res, digest);
-    return hkc_store_find_end (e->store, ev->job_end.jobid,
-                               ev->job_end.t_submit, ev->job_end.t_end,
+    return hkc_store_find_end (e->store,
+                               ev->job_end.jobid,
+                               ev->job_end.t_submit,
+                               ev->job_end.t_end,
                                digest);
 }
 
@@ -82,10 +84,10 @@ static bool op_find_run (void *arg, uint64_t id, const struct hk_run *run)
     const struct hk_peer *peer = hkc_peer (e, id);
 
     return peer && !strcmp (run->instance, hkc_store_instance (e->store))
-           && (hkc_store_find_run (e->store, run->alloc, peer->host,
-                                   run->attempt)
-               || hkc_store_find_run (e->store, run->alloc, peer->short_host,
-                                      run->attempt));
+           && (hkc_store_find_run (
+                   e->store, run->alloc, peer->host, run->attempt)
+               || hkc_store_find_run (
+                   e->store, run->alloc, peer->short_host, run->attempt));
 }
 
 static void op_store_state (void *arg, const struct hk_error *err)
@@ -95,11 +97,13 @@ static void op_store_state (void *arg, const struct hk_error *err)
     if (err) {
         snprintf (e->store_error, sizeof (e->store_error), "%s", err->text);
         e->store_error_t = wall_now (NULL);
-        hk_log (LOG_ALERT, "the store cannot be written: %s; nothing is "
-                "recorded, started or freed until it can", err->text);
-    }
-    else {
-        hk_log (LOG_NOTICE, "the store can be written again after %.0f s",
+        hk_log (LOG_ALERT,
+                "the store cannot be written: %s; nothing is "
+                "recorded, started or freed until it can",
+                err->text);
+    } else {
+        hk_log (LOG_NOTICE,
+                "the store can be written again after %.0f s",
                 wall_now (NULL) - e->store_error_t);
         e->store_error[0] = '\0';
     }
@@ -120,7 +124,8 @@ static const struct hkc_ops ops = {
     .store_state = op_store_state,
 };
 
-static void link_conf (const struct hkc_engine *e, const struct hk_conf *conf,
+static void link_conf (const struct hkc_engine *e,
+                       const struct hk_conf *conf,
                        struct hk_link_conf *out)
 {
     *out = (struct hk_link_conf){
@@ -156,7 +161,8 @@ static int load_row (void *arg, const struct hkc_row *row)
     if (hkc_core_load (l->core, row, l->err) == 0)
         return 0;
     /* one bad row must not keep all others from being held */
-    hk_log (LOG_ALERT, "a row of the store cannot be and is set aside: %s",
+    hk_log (LOG_ALERT,
+            "a row of the store cannot be and is set aside: %s",
             l->err->text);
     return 0;
 }
@@ -231,6 +237,7 @@ struct hkc_engine *hkc_engine_create (struct hk_conf *conf,
     e->host = *host;
     e->wake_fd = -1;
     e->peers = hkc_idhash_create ();
+    e->asks = hkc_idhash_create ();
     e->relays = zhashx_new ();
     zhashx_set_destructor (e->relays, hkc_relay_free);
     e->followers = zlistx_new ();
@@ -261,6 +268,10 @@ void hkc_engine_destroy (struct hkc_engine *e)
         close (e->wake_fd);
     zhashx_destroy (&e->relays);
     zhashx_destroy (&e->peers);
+    for (struct hkc_ask *a = zhashx_first (e->asks); a;
+         a = zhashx_next (e->asks))
+        free (a);
+    zhashx_destroy (&e->asks);
     zlistx_destroy (&e->followers);
     hk_conf_destroy (atomic_load (&e->next_conf));
     hk_conf_destroy (e->old_conf);
@@ -308,15 +319,16 @@ static void trim (struct hkc_engine *e)
     if (e->conf->history_keep_ms != HK_DURATION_INF
         && hkc_store_trim (e->store,
                            wall_now (NULL) - e->conf->history_keep_ms / 1e3,
-                           TRIM_COUNT, &err) < 0)
+                           TRIM_COUNT,
+                           &err)
+               < 0)
         hk_log_throttled (LOG_ERR, "trim", "old history stays: %s", err.text);
 }
 
 static int wait_ms (const struct hkc_engine *e)
 {
     int64_t when = hkc_turn_deadline (e->turn);
-    int64_t left = when == INT64_MAX ? WAIT_MOST_MS
-                                     : when - hkc_boot_ms (NULL);
+    int64_t left = when == INT64_MAX ? WAIT_MOST_MS : when - hkc_boot_ms (NULL);
 
     return left < 0 ? 0 : left > WAIT_MOST_MS ? WAIT_MOST_MS : (int)left;
 }

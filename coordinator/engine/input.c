@@ -44,25 +44,12 @@ void hkc_release (void *arg, struct hkc_input *in)
         if (in->ev.kind == HKC_EV_JOB_END) /* NULL if it was taken */
             owner->note->ev.job_end.res = in->ev.job_end.res;
         hkc_note_destroy (owner->note);
-    }
-    else if (in->ev.kind == HKC_EV_JOB_END)
+    } else if (in->ev.kind == HKC_EV_JOB_END)
         hk_resource_destroy (in->ev.job_end.res);
     hk_hostlist_destroy (owner->hosts);
     hk_msg_fini (&owner->msg);
     free (owner);
     in->owner = NULL;
-}
-
-static uint64_t ask_create (uint64_t peer, uint64_t seq, enum hk_msg_type type)
-{
-    struct hkc_ask *ask = calloc (1, sizeof (*ask));
-
-    if (!ask)
-        return 0;
-    ask->peer = peer;
-    ask->seq = seq;
-    ask->type = type;
-    return (uint64_t)(uintptr_t)ask;
 }
 
 static int from_note (struct hkc_engine *e,
@@ -71,14 +58,13 @@ static int from_note (struct hkc_engine *e,
 {
     struct owner *owner = calloc (1, sizeof (*owner));
 
-    (void)e;
     if (!owner)
         abort (); /* it is out of the queue: losing it would lose a job */
     owner->note = note;
     in->owner = owner;
     in->ev = note->ev;
     if (note->tag)
-        in->token = ask_create (0, note->tag, HK_MSG_NONE);
+        in->token = hkc_ask_add (e, 0, note->tag, HK_MSG_NONE);
     return 1;
 }
 
@@ -91,8 +77,12 @@ static void check_seen (struct hkc_engine *e,
     struct hkc_note *note;
 
     if (!state->seen_instance
-        || hkc_store_seen (e->store, state->seen_instance, state->seen_start,
-                           state->seen_commit, &err) == 0)
+        || hkc_store_seen (e->store,
+                           state->seen_instance,
+                           state->seen_start,
+                           state->seen_commit,
+                           &err)
+               == 0)
         return;
     hk_log_throttled (LOG_ALERT, "seen", "%s: %s", peer->host, err.text);
     if (!(note = hkc_note_create (HKC_EV_STORE_BACK)))
@@ -107,37 +97,39 @@ static int from_node (struct hkc_engine *e,
                       struct hkc_input *in)
 {
     switch (msg->type) {
-        case HK_MSG_ALIVE:
-            in->ev.kind = HKC_EV_NODE_ALIVE;
-            in->ev.node.peer = peer->id;
-            return 1;
-        case HK_MSG_RUN:
-            in->ev.kind = HKC_EV_NODE_RUN;
-            in->ev.node_run.peer = peer->id;
-            in->ev.node_run.run = &msg->run;
-            return 1;
-        case HK_MSG_STATE:
-            check_seen (e, peer, &msg->state);
-            in->ev.kind = HKC_EV_NODE_STATE;
-            in->ev.node_state.peer = peer->id;
-            in->ev.node_state.boot_id = msg->state.boot_id;
-            in->ev.node_state.runs = msg->state.runs;
-            in->ev.node_state.runs_count = msg->state.runs_count;
-            in->ev.node_state.first = msg->state.part == 0;
-            in->ev.node_state.last = msg->state.last;
-            in->ev.node_state.foreign = msg->state.foreign;
-            return 1;
-        case HK_MSG_LOG_DATA:
-        case HK_MSG_LOG_END:
-            hkc_log_back (e, peer, msg);
-            return 0;
-        default: /* `done` to a stop: the run's own report follows */
-            return 0;
+    case HK_MSG_ALIVE:
+        in->ev.kind = HKC_EV_NODE_ALIVE;
+        in->ev.node.peer = peer->id;
+        return 1;
+    case HK_MSG_RUN:
+        in->ev.kind = HKC_EV_NODE_RUN;
+        in->ev.node_run.peer = peer->id;
+        in->ev.node_run.run = &msg->run;
+        return 1;
+    case HK_MSG_STATE:
+        check_seen (e, peer, &msg->state);
+        in->ev.kind = HKC_EV_NODE_STATE;
+        in->ev.node_state.peer = peer->id;
+        in->ev.node_state.boot_id = msg->state.boot_id;
+        in->ev.node_state.runs = msg->state.runs;
+        in->ev.node_state.runs_count = msg->state.runs_count;
+        in->ev.node_state.first = msg->state.part == 0;
+        in->ev.node_state.last = msg->state.last;
+        in->ev.node_state.foreign = msg->state.foreign;
+        return 1;
+    case HK_MSG_LOG_DATA:
+    case HK_MSG_LOG_END:
+        hkc_log_back (e, peer, msg);
+        return 0;
+    default: /* `done` to a stop: the run's own report follows */
+        return 0;
     }
 }
 
-static int refuse (struct hkc_engine *e, struct hk_peer *peer,
-                   const struct hk_msg *msg, const char *text)
+static int refuse (struct hkc_engine *e,
+                   struct hk_peer *peer,
+                   const struct hk_msg *msg,
+                   const char *text)
 {
     hkc_reply_error (e, peer, msg->seq, "bad", text);
     return 0;
@@ -200,38 +192,41 @@ static int from_client (struct hkc_engine *e,
                         struct hkc_input *in)
 {
     switch (msg->type) {
-        case HK_MSG_JOB_END:
-            if (!job_end (e, peer, msg, in))
-                return 0;
-            break;
-        case HK_MSG_KILL:
-            if (!kill_ask (e, peer, msg, in))
-                return 0;
-            break;
-        case HK_MSG_RECOVER:
-            in->ev.kind = HKC_EV_RECOVER;
-            in->ev.userid = peer->uid;
-            break;
-        case HK_MSG_ALIVE:
-            if (e->host.message)
-                e->host.message (e->host.arg, peer, msg);
+    case HK_MSG_JOB_END:
+        if (!job_end (e, peer, msg, in))
             return 0;
-        case HK_MSG_SCHED_HELLO:
-        case HK_MSG_SCHED_READY:
-        case HK_MSG_FREE_OK:
-        case HK_MSG_DRAIN_DONE:
-        case HK_MSG_UNDRAIN_DONE:
-            if (e->host.message)
-                e->host.message (e->host.arg, peer, msg);
-            else
-                hkc_reply_error (e, peer, msg->seq, "denied",
-                                 "this coordinator's manager is not a client");
+        break;
+    case HK_MSG_KILL:
+        if (!kill_ask (e, peer, msg, in))
             return 0;
-        default:
-            in->look = true;
-            return 1;
+        break;
+    case HK_MSG_RECOVER:
+        in->ev.kind = HKC_EV_RECOVER;
+        in->ev.userid = peer->uid;
+        break;
+    case HK_MSG_ALIVE:
+        if (e->host.message)
+            e->host.message (e->host.arg, peer, msg);
+        return 0;
+    case HK_MSG_SCHED_HELLO:
+    case HK_MSG_SCHED_READY:
+    case HK_MSG_FREE_OK:
+    case HK_MSG_DRAIN_DONE:
+    case HK_MSG_UNDRAIN_DONE:
+        if (e->host.message)
+            e->host.message (e->host.arg, peer, msg);
+        else
+            hkc_reply_error (e,
+                             peer,
+                             msg->seq,
+                             "denied",
+                             "this coordinator's manager is not a client");
+        return 0;
+    default:
+        in->look = true;
+        return 1;
     }
-    in->token = ask_create (peer->id, msg->seq, msg->type);
+    in->token = hkc_ask_add (e, peer->id, msg->seq, msg->type);
     return 1;
 }
 
@@ -299,8 +294,10 @@ static int from_gone (struct hkc_engine *e,
 }
 
 /* While the store refuses: a client learns it, a node will say it again. */
-static void deaf (struct hkc_engine *e, enum hk_link_event event,
-                  struct hk_peer *peer, struct hk_msg *msg)
+static void deaf (struct hkc_engine *e,
+                  enum hk_link_event event,
+                  struct hk_peer *peer,
+                  struct hk_msg *msg)
 {
     if (event == HK_LINK_HELLO && peer->role == HK_ROLE_NODE)
         hk_link_refuse (e->link, peer, "store", e->store_error);
@@ -318,15 +315,16 @@ static bool is_managers (const struct hk_msg *msg)
            || msg->type == HK_MSG_UNDRAIN_DONE;
 }
 
-static int from_link (struct hkc_engine *e, enum hkc_collect how,
+static int from_link (struct hkc_engine *e,
+                      enum hkc_collect how,
                       struct hkc_input *in)
 {
     enum hk_link_event event;
     struct hk_peer *peer;
     struct hk_msg msg;
 
-    while (hk_link_server_next (e->link, hkc_boot_ms (e), &event, &peer,
-                                &msg) > 0) {
+    while (hk_link_server_next (e->link, hkc_boot_ms (e), &event, &peer, &msg)
+           > 0) {
         int rc = 0;
         if (how == HKC_COLLECT_DEAF && event != HK_LINK_GONE
             && !(event == HK_LINK_HELLO && peer->role != HK_ROLE_NODE)

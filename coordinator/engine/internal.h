@@ -24,6 +24,7 @@ struct hkc_note *hkc_mailbox_take (struct hkc_mailbox *box); /* or NULL */
 
 /* Who waits for an answer: a client by its session and seq, or the host. */
 struct hkc_ask {
+    uint64_t id;   /* the token of the turn, the tag of the reader */
     uint64_t peer; /* 0: the host */
     uint64_t seq;  /* or the host's tag */
     enum hk_msg_type type;
@@ -47,11 +48,13 @@ struct hkc_engine {
     struct hkc_turn *turn;
     struct hk_link_server *link;
     struct hkc_mailbox mailbox;
-    int wake_fd; /* epoll over mailbox and reader */
+    int wake_fd;      /* epoll over mailbox and reader */
     zhashx_t *peers;  /* id -> struct hk_peer */
     zhashx_t *relays; /* "peer/seq" of a node's log -> struct hkc_relay */
+    zhashx_t *asks;   /* id -> struct hkc_ask */
+    uint64_t asks_made;
     zlistx_t *followers; /* struct hkc_ask */
-    int64_t relay_ms; /* when relays are looked through next */
+    int64_t relay_ms;    /* when relays are looked through next */
     int64_t trim_ms;
     char store_error[HK_ERROR_BYTES]; /* "" while it can be written */
     double store_error_t;
@@ -70,17 +73,36 @@ const struct hk_msg *hkc_input_msg (const struct hkc_input *in);
 uint64_t hkc_input_peer (const struct hkc_input *in);
 struct hk_peer *hkc_peer (struct hkc_engine *e, uint64_t id);
 
+/* ask.c: 0 when memory is gone; take removes, the caller frees */
+uint64_t hkc_ask_add (struct hkc_engine *e,
+                      uint64_t peer,
+                      uint64_t seq,
+                      enum hk_msg_type type);
+struct hkc_ask *hkc_ask_take (struct hkc_engine *e, uint64_t id);
+
 /* output.c: actions become messages */
 void hkc_send_node (void *arg, const struct hkc_action *act);
 void hkc_send_host (void *arg, const struct hkc_action *act);
-void hkc_answer (void *arg, uint64_t token, int rc,
-                 const struct hkc_answer *answer, const struct hk_error *err);
-void hkc_reply_error (struct hkc_engine *e, struct hk_peer *peer, uint64_t re,
-                      const char *code, const char *text);
-void hkc_reply_rows (struct hkc_engine *e, struct hk_peer *peer, uint64_t re,
-                     json_t *rows, bool more); /* takes rows */
-void hkc_reply_done (struct hkc_engine *e, struct hk_peer *peer, uint64_t re,
-                     json_t *result, const char *text); /* takes result */
+void hkc_answer (void *arg,
+                 uint64_t token,
+                 int rc,
+                 const struct hkc_answer *answer,
+                 const struct hk_error *err);
+void hkc_reply_error (struct hkc_engine *e,
+                      struct hk_peer *peer,
+                      uint64_t re,
+                      const char *code,
+                      const char *text);
+void hkc_reply_rows (struct hkc_engine *e,
+                     struct hk_peer *peer,
+                     uint64_t re,
+                     json_t *rows,
+                     bool more); /* takes rows */
+void hkc_reply_done (struct hkc_engine *e,
+                     struct hk_peer *peer,
+                     uint64_t re,
+                     json_t *result,
+                     const char *text); /* takes result */
 void hkc_follow_send (struct hkc_engine *e, const struct hkc_action *act);
 void hkc_follow_drop (struct hkc_engine *e, uint64_t peer);
 
@@ -89,10 +111,20 @@ void hkc_look (void *arg, struct hkc_input *in);
 void hkc_ping (struct hkc_engine *e, struct hk_peer *peer, uint64_t re);
 void hkc_reader_answers (struct hkc_engine *e);
 
+/* listing.c */
+void hkc_list (struct hkc_engine *e,
+               struct hk_peer *peer,
+               const struct hk_msg *msg);
+void hkc_nodes (struct hkc_engine *e,
+                struct hk_peer *peer,
+                const struct hk_msg *msg);
+
 /* relay.c */
-void hkc_log_ask (struct hkc_engine *e, struct hk_peer *peer,
+void hkc_log_ask (struct hkc_engine *e,
+                  struct hk_peer *peer,
                   const struct hk_msg *msg);
-void hkc_log_back (struct hkc_engine *e, struct hk_peer *node,
+void hkc_log_back (struct hkc_engine *e,
+                   struct hk_peer *node,
                    struct hk_msg *msg);
 void hkc_relay_tick (struct hkc_engine *e, int64_t now_ms);
 void hkc_relay_free (void **item);

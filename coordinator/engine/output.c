@@ -34,38 +34,37 @@ void hkc_send_node (void *arg, const struct hkc_action *act)
     struct hk_msg msg = { .type = HK_MSG_NONE };
 
     switch (act->kind) {
-        case HKC_ACT_WELCOME:
-            if ((peer = hkc_peer (e, act->node.peer)))
-                hk_link_welcome (e->link, peer,
-                                 hkc_store_commit_number (e->store));
-            break;
-        case HKC_ACT_REFUSE:
-            if ((peer = hkc_peer (e, act->node.peer))) {
-                uint64_t id = peer->id;
-                zhashx_delete (e->peers, &id);
-                hk_link_refuse (e->link, peer, act->node.code, act->node.text);
-            }
-            break;
-        case HKC_ACT_CLOSE:
-            close_node (e, act->node.peer);
-            break;
-        case HKC_ACT_START:
-            msg.type = HK_MSG_START;
-            msg.start_run = act->start.start;
-            send_node (e, act->start.peer, &msg);
-            break;
-        case HKC_ACT_STOP:
-            msg.type = HK_MSG_STOP;
-            msg.stop = act->stop.stop;
-            send_node (e, act->stop.peer, &msg);
-            break;
-        case HKC_ACT_ACK:
-            msg.type = HK_MSG_ACK;
-            msg.ack = act->ack.ack;
-            send_node (e, act->ack.peer, &msg);
-            break;
-        default:
-            break;
+    case HKC_ACT_WELCOME:
+        if ((peer = hkc_peer (e, act->node.peer)))
+            hk_link_welcome (e->link, peer, hkc_store_commit_number (e->store));
+        break;
+    case HKC_ACT_REFUSE:
+        if ((peer = hkc_peer (e, act->node.peer))) {
+            uint64_t id = peer->id;
+            zhashx_delete (e->peers, &id);
+            hk_link_refuse (e->link, peer, act->node.code, act->node.text);
+        }
+        break;
+    case HKC_ACT_CLOSE:
+        close_node (e, act->node.peer);
+        break;
+    case HKC_ACT_START:
+        msg.type = HK_MSG_START;
+        msg.start_run = act->start.start;
+        send_node (e, act->start.peer, &msg);
+        break;
+    case HKC_ACT_STOP:
+        msg.type = HK_MSG_STOP;
+        msg.stop = act->stop.stop;
+        send_node (e, act->stop.peer, &msg);
+        break;
+    case HKC_ACT_ACK:
+        msg.type = HK_MSG_ACK;
+        msg.ack = act->ack.ack;
+        send_node (e, act->ack.peer, &msg);
+        break;
+    default:
+        break;
     }
 }
 
@@ -159,9 +158,13 @@ static void answer_client (struct hkc_engine *e,
     }
     result = json_object ();
     for (size_t i = 0; i < answer->results_count; i++)
-        json_object_set_new (result, answer->results[i].host,
+        json_object_set_new (result,
+                             answer->results[i].host,
                              json_string (answer->results[i].text));
-    hkc_reply_done (e, peer, ask->seq, result,
+    hkc_reply_done (e,
+                    peer,
+                    ask->seq,
+                    result,
                     ask->type == HK_MSG_KILL && !answer->results_count
                         ? "nothing matched"
                         : NULL);
@@ -174,15 +177,20 @@ void hkc_answer (void *arg,
                  const struct hk_error *err)
 {
     struct hkc_engine *e = arg;
-    struct hkc_ask *ask = (struct hkc_ask *)(uintptr_t)token;
+    struct hkc_ask *ask = hkc_ask_take (e, token);
     struct hk_peer *peer;
 
+    if (!ask)
+        return;
     if (ask->peer == 0)
         e->host.answered (e->host.arg, ask->seq, rc, answer, err);
     else if ((peer = hkc_peer (e, ask->peer))) {
         if (rc)
-            hkc_reply_error (e, peer, ask->seq,
-                             rc == ENOENT ? "not-found" : "bad", err->text);
+            hkc_reply_error (e,
+                             peer,
+                             ask->seq,
+                             rc == ENOENT ? "not-found" : "bad",
+                             err->text);
         else
             answer_client (e, peer, ask, answer);
     }
@@ -194,25 +202,39 @@ void hkc_answer (void *arg,
 static json_t *follow_row (const struct hkc_action *act)
 {
     switch (act->kind) {
-        case HKC_ACT_FREE:
-            return json_pack ("{s:s s:I s:I s:s s:b}", "event", "free",
-                              "n", (json_int_t)act->free.n,
-                              "jobid", (json_int_t)act->free.jobid,
-                              "ranks", act->free.ranks,
-                              "final", act->free.final);
-        case HKC_ACT_DRAIN:
-        case HKC_ACT_UNDRAIN:
-            return json_pack ("{s:s s:s s:s s:s}", "event",
-                              act->kind == HKC_ACT_DRAIN ? "drain" : "undrain",
-                              "hosts", act->drain.host,
-                              "ranks", act->drain.ranks,
-                              "reason", act->drain.reason);
-        case HKC_ACT_HELLO_ENTRY:
-            return json_pack ("{s:s s:I s:s*}", "event", "hello",
-                              "jobid", (json_int_t)act->entry.jobid,
-                              "free", act->entry.free);
-        default:
-            return NULL;
+    case HKC_ACT_FREE:
+        return json_pack ("{s:s s:I s:I s:s s:b}",
+                          "event",
+                          "free",
+                          "n",
+                          (json_int_t)act->free.n,
+                          "jobid",
+                          (json_int_t)act->free.jobid,
+                          "ranks",
+                          act->free.ranks,
+                          "final",
+                          act->free.final);
+    case HKC_ACT_DRAIN:
+    case HKC_ACT_UNDRAIN:
+        return json_pack ("{s:s s:s s:s s:s}",
+                          "event",
+                          act->kind == HKC_ACT_DRAIN ? "drain" : "undrain",
+                          "hosts",
+                          act->drain.host,
+                          "ranks",
+                          act->drain.ranks,
+                          "reason",
+                          act->drain.reason);
+    case HKC_ACT_HELLO_ENTRY:
+        return json_pack ("{s:s s:I s:s*}",
+                          "event",
+                          "hello",
+                          "jobid",
+                          (json_int_t)act->entry.jobid,
+                          "free",
+                          act->entry.free);
+    default:
+        return NULL;
     }
 }
 
@@ -242,8 +264,7 @@ void hkc_follow_drop (struct hkc_engine *e, uint64_t peer)
         if (f->peer == peer) {
             zlistx_delete (e->followers, zlistx_cursor (e->followers));
             f = zlistx_first (e->followers);
-        }
-        else
+        } else
             f = zlistx_next (e->followers);
     }
 }

@@ -61,8 +61,11 @@ static int ask_node (void *arg, const struct hkc_host_view *view)
         || !(log = calloc (1, sizeof (*log)))) {
         size_t n = strlen (w->absent_text);
         w->absent++;
-        snprintf (w->absent_text + n, sizeof (w->absent_text) - n, "%s%s",
-                  n ? "," : "", view->host);
+        snprintf (w->absent_text + n,
+                  sizeof (w->absent_text) - n,
+                  "%s%s",
+                  n ? "," : "",
+                  view->host);
         return 0;
     }
     msg.query.hosts = NULL;
@@ -71,7 +74,10 @@ static int ask_node (void *arg, const struct hkc_host_view *view)
     log->relay = w->relay;
     w->relay->left++;
     w->asked++;
-    snprintf (key, sizeof (key), "%llu/%llu", (unsigned long long)peer->id,
+    snprintf (key,
+              sizeof (key),
+              "%llu/%llu",
+              (unsigned long long)peer->id,
               (unsigned long long)msg.seq);
     zhashx_update (w->e->relays, key, log);
     return 0;
@@ -93,8 +99,8 @@ void hkc_log_ask (struct hkc_engine *e,
         hkc_store_job_hosts (e->store, msg->query.jobid, hosts);
     }
     if (!hosts || !(w.relay = calloc (1, sizeof (*w.relay)))) {
-        hkc_reply_error (e, peer, msg->seq, "bad",
-                         hosts ? "out of memory" : err.text);
+        hkc_reply_error (
+            e, peer, msg->seq, "bad", hosts ? "out of memory" : err.text);
         hk_hostlist_destroy (hosts);
         return;
     }
@@ -112,10 +118,9 @@ void hkc_log_ask (struct hkc_engine *e,
         char text[320];
         snprintf (text, sizeof (text), "no contact with %s", w.absent_text);
         hkc_reply_error (e, peer, msg->seq, "not-found", text);
-    }
-    else
-        hkc_reply_error (e, peer, msg->seq, "not-found",
-                         "no such job or host is known");
+    } else
+        hkc_reply_error (
+            e, peer, msg->seq, "not-found", "no such job or host is known");
     relay_drop (w.relay);
 }
 
@@ -129,7 +134,10 @@ void hkc_log_back (struct hkc_engine *e,
     struct hkc_relay relay;
     char key[64];
 
-    snprintf (key, sizeof (key), "%llu/%llu", (unsigned long long)node->id,
+    snprintf (key,
+              sizeof (key),
+              "%llu/%llu",
+              (unsigned long long)node->id,
               (unsigned long long)msg->re);
     if (!(log = zhashx_lookup (e->relays, key)))
         return;
@@ -168,7 +176,10 @@ void hkc_relay_tick (struct hkc_engine *e, int64_t now_ms)
             continue;
         }
         if (client && log->relay->left == 1)
-            hkc_reply_done (e, client, log->relay->client_seq, json_object (),
+            hkc_reply_done (e,
+                            client,
+                            log->relay->client_seq,
+                            json_object (),
                             "a node did not answer in time");
         zhashx_delete (e->relays, zhashx_cursor (e->relays));
         log = zhashx_first (e->relays);

@@ -68,8 +68,10 @@ static void *room (void *array, size_t *size, size_t count, size_t item)
 
 static struct reply *reply_add (struct hkc_turn *turn, uint64_t token)
 {
-    turn->replies = room (turn->replies, &turn->replies_size,
-                          turn->replies_count, sizeof (*turn->replies));
+    turn->replies = room (turn->replies,
+                          &turn->replies_size,
+                          turn->replies_count,
+                          sizeof (*turn->replies));
     struct reply *r = &turn->replies[turn->replies_count++];
     memset (r, 0, sizeof (*r));
     r->token = token;
@@ -79,21 +81,21 @@ static struct reply *reply_add (struct hkc_turn *turn, uint64_t token)
 /* Which runs of ours are in the history: asked only of those that the core no
  * longer has.
  */
-static void closed_find (struct hkc_turn *turn, struct hkc_event *ev,
+static void closed_find (struct hkc_turn *turn,
+                         struct hkc_event *ev,
                          bool *closed)
 {
     const struct hk_run *runs = ev->node_state.runs;
 
     for (size_t i = 0; i < ev->node_state.runs_count && i < CLOSED_LIMIT; i++)
         closed[i] = !hkc_core_knows (turn->core, runs[i].alloc)
-                    && turn->ops.find_run (turn->ops.arg, ev->node_state.peer,
-                                           &runs[i]);
+                    && turn->ops.find_run (
+                        turn->ops.arg, ev->node_state.peer, &runs[i]);
     ev->node_state.closed = closed;
 }
 
 /* The same end of a closed allocation gets the same answer. */
-static bool answered_by_history (struct hkc_turn *turn,
-                                 struct hkc_input *in)
+static bool answered_by_history (struct hkc_turn *turn, struct hkc_input *in)
 {
     struct reply *r;
     uint64_t alloc;
@@ -127,9 +129,11 @@ static void step (struct hkc_turn *turn, struct hkc_input *in)
     else if (in->ev.kind == HKC_EV_NODE_RUN)
         in->ev.node_run.closed =
             !hkc_core_knows (turn->core, in->ev.node_run.run->alloc)
-            && turn->ops.find_run (turn->ops.arg, in->ev.node_run.peer,
-                                   in->ev.node_run.run);
+            && turn->ops.find_run (
+                turn->ops.arg, in->ev.node_run.peer, in->ev.node_run.run);
     rc = hkc_core_step (turn->core, &in->ev, &answer, &err);
+    if (in->ev.kind == HKC_EV_NODE_STATE)
+        in->ev.node_state.closed = NULL; /* ours, and of this call */
     if (rc == 0 && in->ev.kind == HKC_EV_JOB_END)
         in->ev.job_end.res = NULL; /* taken */
     if (in->token) {
@@ -137,10 +141,12 @@ static void step (struct hkc_turn *turn, struct hkc_input *in)
         r->rc = rc < 0 ? (errno ? errno : EINVAL) : 0;
         r->answer = answer;
         r->err = err;
-    }
-    else if (rc < 0)
-        hk_log_throttled (LOG_WARNING, "step", "event %d is refused: %s",
-                          in->ev.kind, err.text);
+    } else if (rc < 0)
+        hk_log_throttled (LOG_WARNING,
+                          "step",
+                          "event %d is refused: %s",
+                          in->ev.kind,
+                          err.text);
 }
 
 /* Everything that is ready, up to a batch. */
@@ -153,8 +159,10 @@ static bool collect (struct hkc_turn *turn, enum hkc_collect how)
         if (!turn->ops.receive (turn->ops.arg, how, &in))
             return false;
         if (in.look) {
-            turn->looks = room (turn->looks, &turn->looks_size,
-                                turn->looks_count, sizeof (*turn->looks));
+            turn->looks = room (turn->looks,
+                                &turn->looks_size,
+                                turn->looks_count,
+                                sizeof (*turn->looks));
             turn->looks[turn->looks_count++] = in;
             continue;
         }
@@ -189,8 +197,8 @@ static void carry_out (struct hkc_turn *turn)
     for (size_t i = 0; i < turn->replies_count; i++) {
         struct reply *r = &turn->replies[i];
         if (r->token)
-            turn->ops.answer (turn->ops.arg, r->token, r->rc, &r->answer,
-                              &r->err);
+            turn->ops.answer (
+                turn->ops.arg, r->token, r->rc, &r->answer, &r->err);
     }
     turn->replies_count = 0;
     hkc_core_settle (turn->core);
@@ -252,8 +260,7 @@ int hkc_turn_run (struct hkc_turn *turn, struct hk_error *err)
         collect_deaf (turn);
         if (turn->ops.now_ms (turn->ops.arg) < turn->retry_ms)
             return 0;
-    }
-    else {
+    } else {
         more = collect (turn, HKC_COLLECT_ALL);
         tick (turn);
     }

@@ -44,7 +44,9 @@ struct hkc_ops {
     /* After the commit, in order. */
     void (*node) (void *arg, const struct hkc_action *act);
     void (*host) (void *arg, const struct hkc_action *act);
-    void (*answer) (void *arg, uint64_t token, int rc,
+    void (*answer) (void *arg,
+                    uint64_t token,
+                    int rc,
                     const struct hkc_answer *answer,
                     const struct hk_error *err);
     void (*look) (void *arg, struct hkc_input *in); /* releases it */

@@ -24,12 +24,12 @@ struct hkc_engine;
 struct hkc_note {
     struct hkc_note *next;
     struct hkc_event ev;
-    uint64_t tag;               /* for `answered`; 0: no answer is needed */
-    struct hk_rankset *active;  /* owned; ev.sched.active */
+    uint64_t tag;                /* for `answered`; 0: no answer is needed */
+    struct hk_rankset *active;   /* owned; ev.sched.active */
     struct hk_resource *account; /* owned; ev.sched.account */
     uint64_t *jobs;              /* owned; ev.sched.jobs */
-    struct hk_hostlist *hosts;  /* owned; ev.kill.hosts */
-    char *texts[4];             /* owned */
+    struct hk_hostlist *hosts;   /* owned; ev.kill.hosts */
+    char *texts[4];              /* owned */
 };
 
 struct hkc_note *hkc_note_create (enum hkc_event_kind kind);
@@ -49,7 +49,9 @@ struct hkc_host_ops {
     /* HELLO_ENTRY, HELLO_END, FREE, DRAIN, UNDRAIN, LOG: on disk already. */
     void (*action) (void *arg, const struct hkc_action *act);
     /* Of a note with a tag: rc is 0 or an errno, and why in err. */
-    void (*answered) (void *arg, uint64_t tag, int rc,
+    void (*answered) (void *arg,
+                      uint64_t tag,
+                      int rc,
                       const struct hkc_answer *answer,
                       const struct hk_error *err);
     /* Managers that speak over the client port; NULL where there are none. */

@@ -27,8 +27,11 @@ void sim_check (void)
         if (w.m.drained[r / w.per_host] || is_booked ((uint32_t)r)
             || !sim_store_holds (w.c.store, (uint32_t)r, &jobid))
             continue;
-        sim_broken ("S4", "rank %d is held for job %llu, not in the books of "
-                    "%s and not drained", r, (unsigned long long)jobid,
+        sim_broken ("S4",
+                    "rank %d is held for job %llu, not in the books of "
+                    "%s and not drained",
+                    r,
+                    (unsigned long long)jobid,
                     w.m.life);
     }
 }
@@ -48,26 +51,33 @@ void sim_check_settled (void)
     for (int h = 0; h < w.nodes_count; h++) {
         const struct sim_node *n = &w.nodes[h];
         sim_say ("%s: session %llu welcome %d, out %zu, in %zu, hkd %d, "
-                 "heard %lld", n->name, (unsigned long long)n->session,
-                 n->welcome, n->to_c.count, n->to_n.count, n->runs != NULL,
+                 "heard %lld",
+                 n->name,
+                 (unsigned long long)n->session,
+                 n->welcome,
+                 n->to_c.count,
+                 n->to_n.count,
+                 n->runs != NULL,
                  (long long)n->heard_ms);
     }
     if (sim_store_open (w.c.store))
-        sim_broken ("L1", "%zu allocations are still open",
-                    sim_store_open (w.c.store));
+        sim_broken (
+            "L1", "%zu allocations are still open", sim_store_open (w.c.store));
     for (size_t i = 0; i < w.m.jobs_count; i++) {
         const struct sim_job *job = &w.m.jobs[i];
         if (job->ended && !job->recorded)
-            sim_broken ("L1", "the end of job %llu was never recorded",
+            sim_broken ("L1",
+                        "the end of job %llu was never recorded",
                         (unsigned long long)job->jobid);
         if (job->ended && job->booked && !hk_rankset_is_empty (job->booked))
-            sim_broken ("L1", "job %llu is over and the books have %zu ranks",
+            sim_broken ("L1",
+                        "job %llu is over and the books have %zu ranks",
                         (unsigned long long)job->jobid,
                         hk_rankset_count (job->booked));
     }
     for (int h = 0; h < w.nodes_count; h++)
         if (w.m.drained[h] && !w.m.admins[h] && is_passing (w.m.drained[h])
             && !sim_store_failed_there (w.c.store, w.nodes[h].name))
-            sim_broken ("L1", "%s stays drained: %s", w.nodes[h].name,
-                        w.m.drained[h]);
+            sim_broken (
+                "L1", "%s stays drained: %s", w.nodes[h].name, w.m.drained[h]);
 }

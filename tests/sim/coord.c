@@ -56,32 +56,32 @@ static void node_event (struct sim_msg *msg, struct hkc_input *in)
     struct sim_node *n = &w.nodes[msg->node];
 
     switch (msg->kind) {
-        case SIM_HELLO:
-            in->ev.kind = HKC_EV_NODE_HELLO;
-            in->ev.node_hello.peer = msg->session;
-            in->ev.node_hello.host = n->name;
-            in->ev.node_hello.short_host = n->name;
-            in->ev.node_hello.boot_id = msg->boot;
-            in->ev.node_hello.address = "10.0.0.1";
-            break;
-        case SIM_STATE:
-            in->ev.kind = HKC_EV_NODE_STATE;
-            in->ev.node_state.peer = msg->session;
-            in->ev.node_state.boot_id = msg->boot;
-            in->ev.node_state.runs = msg->runs;
-            in->ev.node_state.runs_count = msg->runs_count;
-            in->ev.node_state.first = msg->first;
-            in->ev.node_state.last = msg->last;
-            break;
-        case SIM_RUN:
-            in->ev.kind = HKC_EV_NODE_RUN;
-            in->ev.node_run.peer = msg->session;
-            in->ev.node_run.run = msg->runs;
-            break;
-        default:
-            in->ev.kind = HKC_EV_NODE_ALIVE;
-            in->ev.node.peer = msg->session;
-            break;
+    case SIM_HELLO:
+        in->ev.kind = HKC_EV_NODE_HELLO;
+        in->ev.node_hello.peer = msg->session;
+        in->ev.node_hello.host = n->name;
+        in->ev.node_hello.short_host = n->name;
+        in->ev.node_hello.boot_id = msg->boot;
+        in->ev.node_hello.address = "10.0.0.1";
+        break;
+    case SIM_STATE:
+        in->ev.kind = HKC_EV_NODE_STATE;
+        in->ev.node_state.peer = msg->session;
+        in->ev.node_state.boot_id = msg->boot;
+        in->ev.node_state.runs = msg->runs;
+        in->ev.node_state.runs_count = msg->runs_count;
+        in->ev.node_state.first = msg->first;
+        in->ev.node_state.last = msg->last;
+        break;
+    case SIM_RUN:
+        in->ev.kind = HKC_EV_NODE_RUN;
+        in->ev.node_run.peer = msg->session;
+        in->ev.node_run.run = msg->runs;
+        break;
+    default:
+        in->ev.kind = HKC_EV_NODE_ALIVE;
+        in->ev.node.peer = msg->session;
+        break;
     }
 }
 
@@ -91,52 +91,52 @@ static void manager_event (struct owner *o, struct hkc_input *in)
 
     in->token = 0;
     switch (msg->kind) {
-        case SIM_JOB_END:
-            in->ev.kind = HKC_EV_JOB_END;
-            in->ev.job_end.alloc = sim_id ();
-            in->ev.job_end.jobid = msg->jobid;
-            in->ev.job_end.t_submit = msg->t_submit;
-            in->ev.job_end.t_end = msg->t_end;
-            in->ev.job_end.queue = "";
-            in->ev.job_end.res = hk_resource_decode (msg->text, NULL);
-            in->token = msg->n << 20 | (uint64_t)msg->job;
-            break;
-        case SIM_SCHED_HELLO:
-        case SIM_SCHED_READY:
-            in->ev.kind = msg->kind == SIM_SCHED_HELLO ? HKC_EV_SCHED_HELLO
-                                                       : HKC_EV_SCHED_READY;
-            if (msg->ranks)
-                o->active = hk_rankset_decode (msg->ranks, NULL);
-            if (msg->text)
-                o->account = hk_resource_decode (msg->text, NULL);
-            in->ev.sched.life = msg->life;
-            in->ev.sched.partial_ok = msg->partial_ok;
-            in->ev.sched.last_free = msg->n;
-            in->ev.sched.tag = msg->session;
-            in->ev.sched.active = o->active;
-            in->ev.sched.jobs = msg->ids;
-            in->ev.sched.jobs_count = msg->ids_count;
-            in->ev.sched.account = o->account;
-            break;
-        case SIM_KILL:
-            in->ev.kind = HKC_EV_KILL;
-            in->ev.kill.jobid = msg->jobid;
-            in->ev.kill.signal = 15;
-            in->ev.kill.reason = "";
-            break;
-        case SIM_FREE_OK:
-            in->ev.kind = HKC_EV_FREE_OK;
-            in->ev.done.n = msg->n;
-            break;
-        default:
-            in->ev.kind = msg->kind == SIM_DRAIN_DONE ? HKC_EV_DRAIN_DONE
-                                                      : HKC_EV_UNDRAIN_DONE;
-            in->ev.done.n = msg->n;
-            in->ev.done.host = msg->host;
-            in->ev.done.result = msg->result;
-            in->ev.done.reason = msg->text;
-            in->ev.done.text = "a fault";
-            break;
+    case SIM_JOB_END:
+        in->ev.kind = HKC_EV_JOB_END;
+        in->ev.job_end.alloc = sim_id ();
+        in->ev.job_end.jobid = msg->jobid;
+        in->ev.job_end.t_submit = msg->t_submit;
+        in->ev.job_end.t_end = msg->t_end;
+        in->ev.job_end.queue = "";
+        in->ev.job_end.res = hk_resource_decode (msg->text, NULL);
+        in->token = msg->n << 20 | (uint64_t)msg->job;
+        break;
+    case SIM_SCHED_HELLO:
+    case SIM_SCHED_READY:
+        in->ev.kind = msg->kind == SIM_SCHED_HELLO ? HKC_EV_SCHED_HELLO
+                                                   : HKC_EV_SCHED_READY;
+        if (msg->ranks)
+            o->active = hk_rankset_decode (msg->ranks, NULL);
+        if (msg->text)
+            o->account = hk_resource_decode (msg->text, NULL);
+        in->ev.sched.life = msg->life;
+        in->ev.sched.partial_ok = msg->partial_ok;
+        in->ev.sched.last_free = msg->n;
+        in->ev.sched.tag = msg->session;
+        in->ev.sched.active = o->active;
+        in->ev.sched.jobs = msg->ids;
+        in->ev.sched.jobs_count = msg->ids_count;
+        in->ev.sched.account = o->account;
+        break;
+    case SIM_KILL:
+        in->ev.kind = HKC_EV_KILL;
+        in->ev.kill.jobid = msg->jobid;
+        in->ev.kill.signal = 15;
+        in->ev.kill.reason = "";
+        break;
+    case SIM_FREE_OK:
+        in->ev.kind = HKC_EV_FREE_OK;
+        in->ev.done.n = msg->n;
+        break;
+    default:
+        in->ev.kind = msg->kind == SIM_DRAIN_DONE ? HKC_EV_DRAIN_DONE
+                                                  : HKC_EV_UNDRAIN_DONE;
+        in->ev.done.n = msg->n;
+        in->ev.done.host = msg->host;
+        in->ev.done.result = msg->result;
+        in->ev.done.reason = msg->text;
+        in->ev.done.text = "a fault";
+        break;
     }
 }
 
@@ -208,23 +208,26 @@ static uint64_t op_find_end (void *arg, const struct hkc_event *ev)
 
     (void)arg;
     hk_resource_digest (ev->job_end.res, digest);
-    return sim_store_find_end (w.c.store, ev->job_end.jobid,
-                               ev->job_end.t_submit, ev->job_end.t_end,
+    return sim_store_find_end (w.c.store,
+                               ev->job_end.jobid,
+                               ev->job_end.t_submit,
+                               ev->job_end.t_end,
                                digest);
 }
 
 static bool op_find_run (void *arg, uint64_t peer, const struct hk_run *run)
 {
-    uintptr_t node = (uintptr_t)zhashx_lookup (w.c.peers, &peer);
+    struct sim_node *node = zhashx_lookup (w.c.peers, &peer);
 
     (void)arg;
-    return node && sim_store_find_run (w.c.store, run->alloc,
-                                       w.nodes[node - 1].name, run->attempt);
+    return node
+           && sim_store_find_run (
+               w.c.store, run->alloc, node->name, run->attempt);
 }
 
 static void send_n (uint64_t peer, struct sim_msg *msg)
 {
-    uintptr_t node = (uintptr_t)zhashx_lookup (w.c.peers, &peer);
+    struct sim_node *node = zhashx_lookup (w.c.peers, &peer);
     static uint64_t seq;
 
     if (!node) {
@@ -233,18 +236,20 @@ static void send_n (uint64_t peer, struct sim_msg *msg)
     }
     msg->session = peer;
     msg->seq = ++seq;
-    sim_put (&w.nodes[node - 1].to_n, msg);
+    sim_put (&node->to_n, msg);
 }
 
 /* S3: an acknowledged end is in the history. */
 static void check_ack (uint64_t peer, const struct hk_ack *ack)
 {
-    uintptr_t node = (uintptr_t)zhashx_lookup (w.c.peers, &peer);
+    struct sim_node *node = zhashx_lookup (w.c.peers, &peer);
 
-    if (node && !sim_store_has_outcome (w.c.store, ack->alloc,
-                                        w.nodes[node - 1].name, ack->attempt))
-        sim_broken ("S3", "%s: an end was acknowledged that is not on disk",
-                    w.nodes[node - 1].name);
+    if (node
+        && !sim_store_has_outcome (
+            w.c.store, ack->alloc, node->name, ack->attempt))
+        sim_broken ("S3",
+                    "%s: an end was acknowledged that is not on disk",
+                    node->name);
 }
 
 static void op_node (void *arg, const struct hkc_action *act)
@@ -254,40 +259,42 @@ static void op_node (void *arg, const struct hkc_action *act)
     (void)arg;
     may_crash ();
     switch (act->kind) {
-        case HKC_ACT_WELCOME:
-            send_n (act->node.peer, sim_msg (SIM_WELCOME));
-            break;
-        case HKC_ACT_REFUSE:
-            send_n (act->node.peer, sim_msg (SIM_REFUSED));
-            zhashx_delete (w.c.peers, &act->node.peer);
-            break;
-        case HKC_ACT_CLOSE:
-            zhashx_delete (w.c.peers, &act->node.peer);
-            break;
-        case HKC_ACT_START:
-            msg = sim_msg (SIM_START);
-            msg->alloc = act->start.start.alloc;
-            msg->attempt = act->start.start.attempt;
-            msg->jobid = act->start.start.jobid;
-            snprintf (msg->boot, sizeof (msg->boot), "%s",
-                      act->start.start.boot_id);
-            send_n (act->start.peer, msg);
-            break;
-        case HKC_ACT_STOP:
-            msg = sim_msg (SIM_STOP);
-            msg->alloc = act->stop.stop.alloc;
-            msg->attempt = act->stop.stop.attempt;
-            send_n (act->stop.peer, msg);
-            break;
-        default:
-            msg = sim_msg (SIM_ACK);
-            msg->alloc = act->ack.ack.alloc;
-            msg->attempt = act->ack.ack.attempt;
-            snprintf (msg->invocation, sizeof (msg->invocation), "%s",
-                      act->ack.ack.invocation);
-            check_ack (act->ack.peer, &act->ack.ack);
-            send_n (act->ack.peer, msg);
-            break;
+    case HKC_ACT_WELCOME:
+        send_n (act->node.peer, sim_msg (SIM_WELCOME));
+        break;
+    case HKC_ACT_REFUSE:
+        send_n (act->node.peer, sim_msg (SIM_REFUSED));
+        zhashx_delete (w.c.peers, &act->node.peer);
+        break;
+    case HKC_ACT_CLOSE:
+        zhashx_delete (w.c.peers, &act->node.peer);
+        break;
+    case HKC_ACT_START:
+        msg = sim_msg (SIM_START);
+        msg->alloc = act->start.start.alloc;
+        msg->attempt = act->start.start.attempt;
+        msg->jobid = act->start.start.jobid;
+        snprintf (
+            msg->boot, sizeof (msg->boot), "%s", act->start.start.boot_id);
+        send_n (act->start.peer, msg);
+        break;
+    case HKC_ACT_STOP:
+        msg = sim_msg (SIM_STOP);
+        msg->alloc = act->stop.stop.alloc;
+        msg->attempt = act->stop.stop.attempt;
+        send_n (act->stop.peer, msg);
+        break;
+    default:
+        msg = sim_msg (SIM_ACK);
+        msg->alloc = act->ack.ack.alloc;
+        msg->attempt = act->ack.ack.attempt;
+        snprintf (msg->invocation,
+                  sizeof (msg->invocation),
+                  "%s",
+                  act->ack.ack.invocation);
+        check_ack (act->ack.peer, &act->ack.ack);
+        send_n (act->ack.peer, msg);
+        break;
     }
 }
 
@@ -307,16 +314,16 @@ static void send_m (struct sim_msg *msg)
 static bool is_stale (const struct hkc_action *act)
 {
     switch (act->kind) {
-        case HKC_ACT_FREE:
-            return strcmp (act->free.life, w.c.manager_life) != 0;
-        case HKC_ACT_UNDRAIN:
-            return strcmp (act->drain.life, w.c.manager_life) != 0;
-        case HKC_ACT_HELLO_ENTRY:
-            return act->entry.tag != w.c.manager;
-        case HKC_ACT_HELLO_END:
-            return act->hello_end.tag != w.c.manager;
-        default:
-            return false;
+    case HKC_ACT_FREE:
+        return strcmp (act->free.life, w.c.manager_life) != 0;
+    case HKC_ACT_UNDRAIN:
+        return strcmp (act->drain.life, w.c.manager_life) != 0;
+    case HKC_ACT_HELLO_ENTRY:
+        return act->entry.tag != w.c.manager;
+    case HKC_ACT_HELLO_END:
+        return act->hello_end.tag != w.c.manager;
+    default:
+        return false;
     }
 }
 
@@ -329,48 +336,51 @@ static void op_host (void *arg, const struct hkc_action *act)
     if (is_stale (act))
         return;
     switch (act->kind) {
-        case HKC_ACT_LOG:
-            sim_say ("C: %s%s%s", act->log.host ? act->log.host : "",
-                     act->log.host ? ": " : "", act->log.text);
-            return;
-        case HKC_ACT_HELLO_ENTRY:
-            msg = sim_msg (SIM_ENTRY);
-            msg->jobid = act->entry.jobid;
-            msg->text = strdup (act->entry.R);
-            msg->ranks = act->entry.free ? strdup (act->entry.free) : NULL;
-            snprintf (msg->life, sizeof (msg->life), "%s", act->entry.life);
-            break;
-        case HKC_ACT_HELLO_END:
-            msg = sim_msg (SIM_HELLO_END);
-            msg->flag = act->hello_end.resumed;
-            snprintf (msg->life, sizeof (msg->life), "%s",
-                      act->hello_end.life);
-            break;
-        case HKC_ACT_FREE:
-            msg = sim_msg (SIM_FREE);
-            msg->n = act->free.n;
-            msg->jobid = act->free.jobid;
-            msg->ranks = strdup (act->free.ranks);
-            msg->flag = act->free.final;
-            snprintf (msg->life, sizeof (msg->life), "%s", act->free.life);
-            if (act->free.n > w.m.last_free
-                && !sim_store_has_free (w.c.store, act->free.n))
-                sim_broken ("S3", "free %llu is not on disk",
-                            (unsigned long long)act->free.n);
-            break;
-        default:
-            msg = sim_msg (act->kind == HKC_ACT_DRAIN ? SIM_DRAIN
-                                                      : SIM_UNDRAIN);
-            msg->n = act->drain.n;
-            msg->text = strdup (act->drain.reason);
-            snprintf (msg->host, sizeof (msg->host), "%s", act->drain.host);
-            snprintf (msg->life, sizeof (msg->life), "%s", act->drain.life);
-            break;
+    case HKC_ACT_LOG:
+        sim_say ("C: %s%s%s",
+                 act->log.host ? act->log.host : "",
+                 act->log.host ? ": " : "",
+                 act->log.text);
+        return;
+    case HKC_ACT_HELLO_ENTRY:
+        msg = sim_msg (SIM_ENTRY);
+        msg->jobid = act->entry.jobid;
+        msg->text = strdup (act->entry.R);
+        msg->ranks = act->entry.free ? strdup (act->entry.free) : NULL;
+        snprintf (msg->life, sizeof (msg->life), "%s", act->entry.life);
+        break;
+    case HKC_ACT_HELLO_END:
+        msg = sim_msg (SIM_HELLO_END);
+        msg->flag = act->hello_end.resumed;
+        snprintf (msg->life, sizeof (msg->life), "%s", act->hello_end.life);
+        break;
+    case HKC_ACT_FREE:
+        msg = sim_msg (SIM_FREE);
+        msg->n = act->free.n;
+        msg->jobid = act->free.jobid;
+        msg->ranks = strdup (act->free.ranks);
+        msg->flag = act->free.final;
+        snprintf (msg->life, sizeof (msg->life), "%s", act->free.life);
+        if (act->free.n > w.m.last_free
+            && !sim_store_has_free (w.c.store, act->free.n))
+            sim_broken ("S3",
+                        "free %llu is not on disk",
+                        (unsigned long long)act->free.n);
+        break;
+    default:
+        msg = sim_msg (act->kind == HKC_ACT_DRAIN ? SIM_DRAIN : SIM_UNDRAIN);
+        msg->n = act->drain.n;
+        msg->text = strdup (act->drain.reason);
+        snprintf (msg->host, sizeof (msg->host), "%s", act->drain.host);
+        snprintf (msg->life, sizeof (msg->life), "%s", act->drain.life);
+        break;
     }
     send_m (msg);
 }
 
-static void op_answer (void *arg, uint64_t token, int rc,
+static void op_answer (void *arg,
+                       uint64_t token,
+                       int rc,
                        const struct hkc_answer *answer,
                        const struct hk_error *err)
 {
@@ -384,7 +394,8 @@ static void op_answer (void *arg, uint64_t token, int rc,
     msg->n = token >> 20;
     snprintf (msg->state, sizeof (msg->state), "%s", answer->state);
     if (!sim_store_has_alloc (w.c.store, answer->alloc))
-        sim_broken ("S3", "allocation %llx was said to be recorded",
+        sim_broken ("S3",
+                    "allocation %llx was said to be recorded",
                     (unsigned long long)answer->alloc);
     msg->session = 1; /* an owner's request needs no session */
     sim_put (&w.m.to_m, msg);
@@ -478,15 +489,14 @@ static bool link_takes (struct sim_msg *msg)
                 sim_put (&w.c.in, gone);
             }
             w.c.manager = msg->session;
-            snprintf (w.c.manager_life, sizeof (w.c.manager_life), "%s",
-                      msg->life);
+            snprintf (
+                w.c.manager_life, sizeof (w.c.manager_life), "%s", msg->life);
         }
         return msg->kind == SIM_JOB_END || msg->kind == SIM_KILL
                || (msg->session && msg->session == w.c.manager);
     }
     if (msg->kind == SIM_HELLO) {
-        zhashx_update (w.c.peers, &msg->session,
-                       (void *)(uintptr_t)(msg->node + 1));
+        zhashx_update (w.c.peers, &msg->session, &w.nodes[msg->node]);
         return true;
     }
     return zhashx_lookup (w.c.peers, &msg->session) != NULL;

@@ -30,7 +30,9 @@ void sim_say (const char *fmt, ...)
 
     if (!w.story)
         return;
-    fprintf (w.story, "%8lld.%03lld  ", (long long)w.now_ms / 1000,
+    fprintf (w.story,
+             "%8lld.%03lld  ",
+             (long long)w.now_ms / 1000,
              (long long)w.now_ms % 1000);
     va_start (ap, fmt);
     vfprintf (w.story, fmt, ap);
@@ -51,9 +53,13 @@ void sim_broken (const char *which, const char *fmt, ...)
         sim_store_print (w.c.store);
     }
     printf ("# seed %llu step %llu: %s: %s\n# replay: build/tests/sim/sim "
-            "--seed %llu --steps %d --story\n", (unsigned long long)w.seed,
-            (unsigned long long)w.step, which, text,
-            (unsigned long long)w.seed, steps);
+            "--seed %llu --steps %d --story\n",
+            (unsigned long long)w.seed,
+            (unsigned long long)w.step,
+            which,
+            text,
+            (unsigned long long)w.seed,
+            steps);
     longjmp (leave, 1);
 }
 
@@ -64,7 +70,9 @@ uint64_t sim_id (void)
 
 void sim_id_text (char out[HK_ID_BYTES])
 {
-    snprintf (out, HK_ID_BYTES, "%08llx%024llx",
+    snprintf (out,
+              HK_ID_BYTES,
+              "%08llx%024llx",
               (unsigned long long)++w.ids & 0xffffffff,
               (unsigned long long)w.seed);
 }
@@ -88,7 +96,9 @@ int sim_host_index (const char *name)
     return atoi (name + 1);
 }
 
-static void quiet (void *arg, int level, const struct hk_log_ids *ids,
+static void quiet (void *arg,
+                   int level,
+                   const struct hk_log_ids *ids,
                    const char *text)
 {
     (void)arg;
@@ -111,15 +121,20 @@ static struct hk_conf *conf_make (void)
         { "housekeeping", "release-after", { "0", "0", "all", "1s" } },
         { "housekeeping", "free-window", { "50ms", "50ms", "0", "500ms" } },
         { "housekeeping", "on-reboot", { "rerun", "rerun", "drain", "rerun" } },
-        { "housekeeping", "per-node",
+        { "housekeeping",
+          "per-node",
           { "serial", "serial", "parallel", "serial" } },
     };
     struct hk_error err;
     struct hk_conf *conf = hk_conf_load ("/nonexistent/hk.conf", 0, &err);
 
     for (size_t i = 0; conf && i < sizeof (options) / sizeof (options[0]); i++)
-        if (hk_conf_set (conf, options[i].section, options[i].name,
-                         options[i].values[sim_below (4)], &err) < 0) {
+        if (hk_conf_set (conf,
+                         options[i].section,
+                         options[i].name,
+                         options[i].values[sim_below (4)],
+                         &err)
+            < 0) {
             fprintf (stderr, "sim: %s\n", err.text);
             exit (1);
         }
@@ -231,59 +246,59 @@ static void fault (void)
     struct sim_node *n = &w.nodes[sim_below ((uint32_t)w.nodes_count)];
 
     switch (sim_below (14)) {
-        case 0:
-            sim_coord_kill ();
-            break;
-        case 1:
-            w.c.crash_in = w.c.core ? 1 + (int)sim_below (40) : 0;
-            break;
-        case 2:
-            sim_hkd_kill (n);
-            break;
-        case 3:
-            sim_node_off (n);
-            break;
-        case 4:
-            n->cut = !n->cut;
-            sim_say ("%s: %s", n->name, n->cut ? "cut off" : "healed");
-            break;
-        case 5:
-            if (sim_chance (40))
-                sim_manager_reload ();
-            break;
-        case 6:
-            sim_manager_unlink ();
-            break;
-        case 7:
-            w.c.store_fails = !w.c.store_fails && sim_chance (50);
-            break;
-        case 8:
-            sim_admin ();
-            break;
-        case 9:
-            if (sim_chance (20))
-                sim_unit_lost (n);
-            break;
-        case 10: { /* the node loses its session */
-            n->session = 0;
-            n->welcome = false;
-            n->hello_ms = w.now_ms + sim_below (1000);
-            break;
-        }
-        case 11: {
-            struct sim_msg *msg = sim_msg (SIM_KILL);
-            msg->jobid = w.m.next_jobid - 1 - sim_below (3);
-            if (sim_chance (20) && msg->jobid)
-                sim_put (&w.m.to_c, msg);
-            else
-                sim_msg_free (msg);
-            break;
-        }
-        default: /* what is down comes up */
-            sim_coord_start ();
-            sim_node_on (n);
-            sim_hkd_start (n);
-            break;
+    case 0:
+        sim_coord_kill ();
+        break;
+    case 1:
+        w.c.crash_in = w.c.core ? 1 + (int)sim_below (40) : 0;
+        break;
+    case 2:
+        sim_hkd_kill (n);
+        break;
+    case 3:
+        sim_node_off (n);
+        break;
+    case 4:
+        n->cut = !n->cut;
+        sim_say ("%s: %s", n->name, n->cut ? "cut off" : "healed");
+        break;
+    case 5:
+        if (sim_chance (40))
+            sim_manager_reload ();
+        break;
+    case 6:
+        sim_manager_unlink ();
+        break;
+    case 7:
+        w.c.store_fails = !w.c.store_fails && sim_chance (50);
+        break;
+    case 8:
+        sim_admin ();
+        break;
+    case 9:
+        if (sim_chance (20))
+            sim_unit_lost (n);
+        break;
+    case 10: { /* the node loses its session */
+        n->session = 0;
+        n->welcome = false;
+        n->hello_ms = w.now_ms + sim_below (1000);
+        break;
+    }
+    case 11: {
+        struct sim_msg *msg = sim_msg (SIM_KILL);
+        msg->jobid = w.m.next_jobid - 1 - sim_below (3);
+        if (sim_chance (20) && msg->jobid)
+            sim_put (&w.m.to_c, msg);
+        else
+            sim_msg_free (msg);
+        break;
+    }
+    default: /* what is down comes up */
+        sim_coord_start ();
+        sim_node_on (n);
+        sim_hkd_start (n);
+        break;
     }
 }
 
@@ -330,7 +345,8 @@ static void settle (void)
             && round >= 800)
             break;
     }
-    sim_say ("C: %zu inputs wait, stuck %d, manager %llu of %llu", w.c.in.count,
+    sim_say ("C: %zu inputs wait, stuck %d, manager %llu of %llu",
+             w.c.in.count,
              w.c.turn ? hkc_turn_is_stuck (w.c.turn) : -1,
              (unsigned long long)w.c.manager,
              (unsigned long long)w.m.session);
@@ -348,8 +364,7 @@ static int run_seed (uint64_t seed)
             sim_check ();
         }
         settle ();
-    }
-    else
+    } else
         rc = 1;
     w.faults = false;
     w.story = NULL;
@@ -393,9 +408,13 @@ int main (int argc, char **argv)
         hellos += w.hellos;
     }
     printf ("# %llu seeds of %d steps: %llu runs, %llu frees, %llu crashes, "
-            "%llu hellos\n", (unsigned long long)done, steps,
-            (unsigned long long)runs, (unsigned long long)frees,
-            (unsigned long long)crashes, (unsigned long long)hellos);
+            "%llu hellos\n",
+            (unsigned long long)done,
+            steps,
+            (unsigned long long)runs,
+            (unsigned long long)frees,
+            (unsigned long long)crashes,
+            (unsigned long long)hellos);
     printf ("%s 1 - what must always hold holds\n1..1\n",
             bad ? "not ok" : "ok");
     return bad != 0;

@@ -37,13 +37,17 @@ static void check_placed (int host, uint64_t jobid)
 
     for (const struct sim_unit *u = n->units; u; u = u->next)
         if (u->at < SIM_SCRIPTS)
-            sim_broken ("S1", "job %llu was placed on %s where scripts run",
-                        (unsigned long long)jobid, n->name);
+            sim_broken ("S1",
+                        "job %llu was placed on %s where scripts run",
+                        (unsigned long long)jobid,
+                        n->name);
     for (int r = 0; r < w.per_host; r++)
-        if (sim_store_holds (w.c.store, (uint32_t)(host * w.per_host + r),
-                             &held))
-            sim_broken ("S1", "job %llu was placed on %s held for job %llu",
-                        (unsigned long long)jobid, n->name,
+        if (sim_store_holds (
+                w.c.store, (uint32_t)(host * w.per_host + r), &held))
+            sim_broken ("S1",
+                        "job %llu was placed on %s held for job %llu",
+                        (unsigned long long)jobid,
+                        n->name,
                         (unsigned long long)held);
 }
 
@@ -55,12 +59,18 @@ static char *make_R (const struct hk_rankset *ranks)
 
     for (uint32_t r = hk_rankset_first (ranks); r != HK_RANK_NONE;
          r = hk_rankset_next (ranks, r))
-        at += (size_t)snprintf (hosts + at, sizeof (hosts) - at, "%sn%d",
-                                at ? "," : "", (int)r / w.per_host);
+        at += (size_t)snprintf (hosts + at,
+                                sizeof (hosts) - at,
+                                "%sn%d",
+                                at ? "," : "",
+                                (int)r / w.per_host);
     if (asprintf (&R,
                   "{\"version\":1,\"execution\":{\"R_lite\":[{\"rank\":\"%s\","
                   "\"children\":{\"core\":\"0-3\"}}],\"nodelist\":[\"%s\"],"
-                  "\"starttime\":1,\"expiration\":0}}", ids, hosts) < 0)
+                  "\"starttime\":1,\"expiration\":0}}",
+                  ids,
+                  hosts)
+        < 0)
         abort ();
     free (ids);
     return R;
@@ -69,8 +79,8 @@ static char *make_R (const struct hk_rankset *ranks)
 void sim_job_start (void)
 {
     struct sim_job *job;
-    int want = 1 + (int)sim_below (sim_chance (20) ? (uint32_t)w.nodes_count
-                                                   : 4);
+    int want = 1
+               + (int)sim_below (sim_chance (20) ? (uint32_t)w.nodes_count : 4);
 
     if (w.m.phase != 3 || w.m.jobs_count >= 40)
         return;
@@ -80,7 +90,8 @@ void sim_job_start (void)
     job->ranks = hk_rankset_create ();
     job->jobid = w.m.next_jobid;
     for (int i = 0, h = (int)sim_below ((uint32_t)w.nodes_count);
-         i < w.nodes_count && want; i++, h = (h + 1) % w.nodes_count) {
+         i < w.nodes_count && want;
+         i++, h = (h + 1) % w.nodes_count) {
         if (!host_is_free (h))
             continue;
         check_placed (h, job->jobid);
@@ -147,8 +158,7 @@ static void say_ends (void)
         struct sim_job *job = &w.m.jobs[i];
         struct sim_msg *msg;
         if (!job->ended || w.now_ms < job->said_ms
-            || (job->recorded && !job->repeat
-                && !(w.faults && sim_chance (1))))
+            || (job->recorded && !job->repeat && !(w.faults && sim_chance (1))))
             continue;
         job->said_ms = w.now_ms + SAY_AGAIN_MS;
         msg = sim_msg (SIM_JOB_END);
@@ -225,16 +235,17 @@ static void say_hello (void)
         for (size_t i = 0; i < w.m.jobs_count; i++) {
             struct sim_job *job = &w.m.jobs[i];
             hk_rankset_destroy (job->booked);
-            job->booked = is_active (job) ? hk_rankset_copy (job->ranks)
-                                          : NULL;
+            job->booked = is_active (job) ? hk_rankset_copy (job->ranks) : NULL;
         }
     }
     msg->ranks = active_text ();
     for (size_t i = 0; i < w.m.jobs_count; i++)
         if (w.m.jobs[i].named)
             msg->ids[msg->ids_count++] = w.m.jobs[i].jobid;
-    sim_say ("M: says hello, life %s, phase %d, active %s", w.m.life,
-             w.m.phase, msg->ranks);
+    sim_say ("M: says hello, life %s, phase %d, active %s",
+             w.m.life,
+             w.m.phase,
+             msg->ranks);
     msg->partial_ok = w.m.partial_ok;
     msg->n = w.m.last_free;
     snprintf (msg->life, sizeof (msg->life), "%s", w.m.life);
@@ -262,16 +273,19 @@ static void on_entry (const struct sim_msg *msg)
                                       : NULL;
 
     sim_say ("M: is told of job %llu but [%s]",
-             (unsigned long long)msg->jobid, msg->ranks ? msg->ranks : "");
+             (unsigned long long)msg->jobid,
+             msg->ranks ? msg->ranks : "");
     if (!w.m.awaits)
         sim_broken ("S5", "an entry that nobody asked for");
     if (msg->ranks && !w.m.partial_ok)
         sim_broken ("hello", "free without partial-ok");
     if (!job)
-        sim_broken ("hello", "job %llu is told and was never ours",
+        sim_broken ("hello",
+                    "job %llu is told and was never ours",
                     (unsigned long long)msg->jobid);
     if (is_active (job))
-        sim_broken ("hello", "job %llu is active and was told",
+        sim_broken ("hello",
+                    "job %llu is active and was told",
                     (unsigned long long)msg->jobid);
     job->told = true;
     hk_rankset_destroy (job->booked); /* told anew: it replaces */
@@ -343,7 +357,8 @@ static void check_failed_drained (uint64_t jobid,
         int host = (int)r / w.per_host;
         double at = sim_store_failed_at (w.c.store, jobid, w.nodes[host].name);
         if (at > 0 && w.m.drained_at[host] < at)
-            sim_broken ("S1", "%s failed and is freed before it is drained",
+            sim_broken ("S1",
+                        "%s failed and is freed before it is drained",
                         w.nodes[host].name);
     }
 }
@@ -364,19 +379,24 @@ static void on_free (const struct sim_msg *msg)
         sim_broken ("S5", "a free before ready");
     if (msg->n > w.m.last_free) {
         if (!job || !job->booked || !hk_rankset_contains (job->booked, ranks))
-            sim_broken ("S2", "job %llu ranks %s freed, the books do not "
-                        "have them", (unsigned long long)msg->jobid,
+            sim_broken ("S2",
+                        "job %llu ranks %s freed, the books do not "
+                        "have them",
+                        (unsigned long long)msg->jobid,
                         msg->ranks);
         check_failed_drained (job->jobid, ranks);
         job->recorded = true; /* the answer to its end may be lost */
         hk_rankset_remove_set (job->booked, ranks);
         if (msg->flag != hk_rankset_is_empty (job->booked))
-            sim_broken ("S2", "job %llu: final is %d and the books have %zu",
-                        (unsigned long long)msg->jobid, msg->flag,
+            sim_broken ("S2",
+                        "job %llu: final is %d and the books have %zu",
+                        (unsigned long long)msg->jobid,
+                        msg->flag,
                         hk_rankset_count (job->booked));
         w.m.last_free = msg->n;
         sim_say ("M: job %llu ranks %s are free%s",
-                 (unsigned long long)msg->jobid, msg->ranks,
+                 (unsigned long long)msg->jobid,
+                 msg->ranks,
                  msg->flag ? ", final" : "");
     }
     hk_rankset_destroy (ranks);
@@ -393,7 +413,10 @@ static void on_drain (const struct sim_msg *msg)
     char **reason = &w.m.drained[host];
 
     w.drains++;
-    sim_say ("M: asked to %s %s: %s", msg->kind == SIM_DRAIN ? "drain" : "undrain", msg->host, msg->text);
+    sim_say ("M: asked to %s %s: %s",
+             msg->kind == SIM_DRAIN ? "drain" : "undrain",
+             msg->host,
+             msg->text);
     if (strncmp (msg->text, "housekeeping", 12))
         sim_broken ("S7", "a reason that is not ours: %s", msg->text);
     done->n = msg->n;
@@ -408,8 +431,7 @@ static void on_drain (const struct sim_msg *msg)
             w.m.admins[host] = false;
             sim_say ("M: %s is drained: %s", msg->host, msg->text);
         }
-    }
-    else if (!*reason)
+    } else if (!*reason)
         done->result = HKC_DRAIN_NOT_DRAINED;
     else if (strcmp (*reason, msg->text))
         done->result = HKC_DRAIN_CHANGED, done->text = strdup (*reason);
@@ -453,18 +475,18 @@ void sim_manager_deliver (struct sim_msg *msg)
         return;
     w.m.in_seq = msg->seq;
     switch (msg->kind) {
-        case SIM_ENTRY:
-            on_entry (msg);
-            break;
-        case SIM_HELLO_END:
-            on_hello_end (msg);
-            break;
-        case SIM_FREE:
-            on_free (msg);
-            break;
-        default:
-            on_drain (msg);
-            break;
+    case SIM_ENTRY:
+        on_entry (msg);
+        break;
+    case SIM_HELLO_END:
+        on_hello_end (msg);
+        break;
+    case SIM_FREE:
+        on_free (msg);
+        break;
+    default:
+        on_drain (msg);
+        break;
     }
 }
 
@@ -477,16 +499,15 @@ void sim_admin (void)
     if (!*reason) {
         *reason = strdup ("a fan is broken");
         w.m.admins[host] = true;
-    }
-    else if (w.m.admins[host] || strstr (*reason, "exit-code")
-             || strstr (*reason, "signal") || strstr (*reason, "start-failed")
-             || strstr (*reason, "vanished") || strstr (*reason, "timeout")
-             || strstr (*reason, "unknown") || strstr (*reason, "killed")) {
+    } else if (w.m.admins[host] || strstr (*reason, "exit-code")
+               || strstr (*reason, "signal") || strstr (*reason, "start-failed")
+               || strstr (*reason, "vanished") || strstr (*reason, "timeout")
+               || strstr (*reason, "unknown") || strstr (*reason, "killed")) {
         uint64_t held;
         /* an admin looks first: what is held stays drained */
         for (int r = 0; r < w.per_host; r++)
-            if (sim_store_holds (w.c.store,
-                                 (uint32_t)(host * w.per_host + r), &held))
+            if (sim_store_holds (
+                    w.c.store, (uint32_t)(host * w.per_host + r), &held))
                 return;
         sim_say ("admin: %s is undrained: %s", w.nodes[host].name, *reason);
         free (*reason);

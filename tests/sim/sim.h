@@ -16,7 +16,7 @@ enum { SIM_NODES_MOST = 64, SIM_SCRIPTS = 3 };
 /* ---- chance ---- */
 
 uint64_t sim_random (void);
-uint32_t sim_below (uint32_t n);  /* 0 .. n-1 */
+uint32_t sim_below (uint32_t n); /* 0 .. n-1 */
 bool sim_chance (uint32_t percent);
 
 /* ---- messages: what the wire carries ---- */
@@ -107,8 +107,8 @@ struct sim_unit {
     struct hk_script_result results[SIM_SCRIPTS];
     int will[SIM_SCRIPTS]; /* 0 exits 0; > 0 exits so; < 0 dies of a signal */
     int64_t ends[SIM_SCRIPTS];
-    int at;              /* script under way; SIM_SCRIPTS: all are over */
-    bool stopped;        /* no further script may start */
+    int at;       /* script under way; SIM_SCRIPTS: all are over */
+    bool stopped; /* no further script may start */
     bool ignores_term;
     bool leaves_child;
     bool child; /* a process is left in the cgroup */
@@ -136,7 +136,7 @@ struct sim_node {
     struct sim_queue to_c, to_n;
 };
 
-void sim_node_on (struct sim_node *node);    /* power, a new boot */
+void sim_node_on (struct sim_node *node); /* power, a new boot */
 void sim_node_off (struct sim_node *node);
 void sim_hkd_start (struct sim_node *node);
 void sim_hkd_kill (struct sim_node *node);
@@ -153,25 +153,31 @@ void sim_store_stage (struct sim_store *store, const struct hkc_row *row);
 void sim_store_apply (struct sim_store *store);
 void sim_store_drop (struct sim_store *store); /* what was staged */
 void sim_store_load (struct sim_store *store, struct hkc_core *core);
-uint64_t sim_store_find_end (struct sim_store *store, uint64_t jobid,
-                             double t_submit, double t_end,
+uint64_t sim_store_find_end (struct sim_store *store,
+                             uint64_t jobid,
+                             double t_submit,
+                             double t_end,
                              const char *digest);
-bool sim_store_find_run (struct sim_store *store, uint64_t alloc,
-                         const char *host, int attempt);
+bool sim_store_find_run (struct sim_store *store,
+                         uint64_t alloc,
+                         const char *host,
+                         int attempt);
 bool sim_store_has_alloc (struct sim_store *store, uint64_t alloc);
 bool sim_store_has_free (struct sim_store *store, uint64_t n);
 /* Is an outcome of the run on disk, of an open or a closed allocation? */
-bool sim_store_has_outcome (struct sim_store *store, uint64_t alloc,
-                            const char *host, int attempt);
+bool sim_store_has_outcome (struct sim_store *store,
+                            uint64_t alloc,
+                            const char *host,
+                            int attempt);
 bool sim_store_failed_there (struct sim_store *store, const char *host);
 uint64_t sim_store_next_pid (struct sim_store *store);
 /* When the last run on a host for a job failed, 0 if it did not. */
-double sim_store_failed_at (struct sim_store *store, uint64_t jobid,
+double sim_store_failed_at (struct sim_store *store,
+                            uint64_t jobid,
                             const char *host);
 size_t sim_store_open (struct sim_store *store); /* allocations not closed */
 /* Is a rank held by what is on disk? */
-bool sim_store_holds (struct sim_store *store, uint32_t rank,
-                      uint64_t *jobid);
+bool sim_store_holds (struct sim_store *store, uint32_t rank, uint64_t *jobid);
 void sim_store_print (struct sim_store *store);
 
 /* ---- the coordinator ---- */
@@ -181,10 +187,10 @@ struct sim_coord {
     struct hkc_core *core; /* NULL: down */
     struct hkc_turn *turn;
     struct sim_queue in; /* delivered, not yet received */
-    zhashx_t *peers;     /* session -> node + 1 */
+    zhashx_t *peers; /* session -> struct sim_node */
     uint64_t manager;    /* session */
     char manager_life[32];
-    int crash_in;        /* operations; 0: none planned */
+    int crash_in; /* operations; 0: none planned */
     jmp_buf crash;
     bool store_fails;
     uint64_t commits;
@@ -205,10 +211,10 @@ struct sim_job {
     bool ended, recorded;
     int64_t said_ms;
     uint64_t said_n; /* of the last request: older answers count for nothing */
-    bool ours;   /* the coordinator's to tell, when hello was said */
-    bool told;   /* in the answer that is under way */
-    bool named;  /* as active in the last hello */
-    bool repeat; /* say the end once more, though it is recorded */
+    bool ours;       /* the coordinator's to tell, when hello was said */
+    bool told;       /* in the answer that is under way */
+    bool named;      /* as active in the last hello */
+    bool repeat;     /* say the end once more, though it is recorded */
     struct hk_rankset *booked;
 };
 
@@ -255,7 +261,7 @@ struct sim_world {
     struct sim_coord c;
     struct sim_manager m;
     uint64_t ids;
-    zhashx_t *started; /* "alloc/host/attempt" -> how often */
+    zhashx_t *started; /* "alloc/host/attempt": once each */
     zhashx_t *bad;     /* the same, of runs with a script that failed */
     FILE *story;       /* NULL: quiet */
     /* counted */

@@ -22,58 +22,58 @@ static size_t texts_of (struct hkc_row *row, const char **out[8])
     size_t n = 0;
 
     switch (row->kind) {
-        case HKC_ROW_ALLOC:
-            out[n++] = &row->alloc.R;
-            out[n++] = &row->alloc.digest;
-            out[n++] = &row->alloc.queue;
-            break;
-        case HKC_ROW_STATE:
-            out[n++] = &row->state.done;
-            out[n++] = &row->state.known;
-            break;
-        case HKC_ROW_PART:
-            out[n++] = &row->part.host;
-            out[n++] = &row->part.boot_id;
-            out[n++] = &row->part.invocation;
-            out[n++] = &row->part.script;
-            out[n++] = &row->part.reason;
-            break;
-        case HKC_ROW_HOST:
-            out[n++] = &row->host.host;
-            out[n++] = &row->host.boot_id;
-            out[n++] = &row->host.reasons;
-            break;
-        case HKC_ROW_CAUSE:
-        case HKC_ROW_CAUSE_GONE:
-            out[n++] = &row->cause.host;
-            out[n++] = &row->cause.reason;
-            break;
-        case HKC_ROW_FREE:
-            out[n++] = &row->free.life;
-            out[n++] = &row->free.ranks;
-            out[n++] = &row->free.R;
-            break;
-        case HKC_ROW_SCHED:
-            out[n++] = &row->sched.life;
-            out[n++] = &row->sched.recover;
-            out[n++] = &row->sched.active;
-            break;
-        case HKC_ROW_HISTORY:
-            out[n++] = &row->history.host;
-            out[n++] = &row->history.invocation;
-            out[n++] = &row->history.reason;
-            break;
-        case HKC_ROW_CLOSED:
-        case HKC_ROW_DROPPED:
-            out[n++] = &row->closed.digest;
-            break;
-        case HKC_ROW_FREE_GONE:
-            break;
-        case HKC_ROW_AUDIT:
-            out[n++] = &row->audit.what;
-            out[n++] = &row->audit.about;
-            out[n++] = &row->audit.reason;
-            break;
+    case HKC_ROW_ALLOC:
+        out[n++] = &row->alloc.R;
+        out[n++] = &row->alloc.digest;
+        out[n++] = &row->alloc.queue;
+        break;
+    case HKC_ROW_STATE:
+        out[n++] = &row->state.done;
+        out[n++] = &row->state.known;
+        break;
+    case HKC_ROW_PART:
+        out[n++] = &row->part.host;
+        out[n++] = &row->part.boot_id;
+        out[n++] = &row->part.invocation;
+        out[n++] = &row->part.script;
+        out[n++] = &row->part.reason;
+        break;
+    case HKC_ROW_HOST:
+        out[n++] = &row->host.host;
+        out[n++] = &row->host.boot_id;
+        out[n++] = &row->host.reasons;
+        break;
+    case HKC_ROW_CAUSE:
+    case HKC_ROW_CAUSE_GONE:
+        out[n++] = &row->cause.host;
+        out[n++] = &row->cause.reason;
+        break;
+    case HKC_ROW_FREE:
+        out[n++] = &row->free.life;
+        out[n++] = &row->free.ranks;
+        out[n++] = &row->free.R;
+        break;
+    case HKC_ROW_SCHED:
+        out[n++] = &row->sched.life;
+        out[n++] = &row->sched.recover;
+        out[n++] = &row->sched.active;
+        break;
+    case HKC_ROW_HISTORY:
+        out[n++] = &row->history.host;
+        out[n++] = &row->history.invocation;
+        out[n++] = &row->history.reason;
+        break;
+    case HKC_ROW_CLOSED:
+    case HKC_ROW_DROPPED:
+        out[n++] = &row->closed.digest;
+        break;
+    case HKC_ROW_FREE_GONE:
+        break;
+    case HKC_ROW_AUDIT:
+        out[n++] = &row->audit.what;
+        out[n++] = &row->audit.about;
+        out[n++] = &row->audit.reason;
+        break;
     }
     return n;
 }
@@ -132,41 +132,47 @@ static void key_of (const struct hkc_row *row, char key[320])
     unsigned long long id = 0;
 
     switch (row->kind) {
-        case HKC_ROW_ALLOC:
-            id = row->alloc.alloc;
-            break;
-        case HKC_ROW_STATE:
-            id = row->state.alloc;
-            break;
-        case HKC_ROW_PART:
-            id = row->part.pid;
-            break;
-        case HKC_ROW_FREE:
-        case HKC_ROW_FREE_GONE:
-            id = row->free.n;
-            break;
-        case HKC_ROW_CLOSED:
-        case HKC_ROW_DROPPED:
-            id = row->closed.alloc;
-            break;
-        case HKC_ROW_HOST:
-            snprintf (key, 320, "%s", row->host.host);
-            return;
-        case HKC_ROW_CAUSE:
-        case HKC_ROW_CAUSE_GONE:
-            snprintf (key, 320, "%s/%d/%llx", row->cause.host,
-                      row->cause.kind, (unsigned long long)row->cause.about);
-            return;
-        case HKC_ROW_HISTORY:
-            snprintf (key, 320, "%llx/%d",
-                      (unsigned long long)row->history.pid,
-                      row->history.attempt);
-            return;
-        case HKC_ROW_AUDIT:
-            id = sim_id ();
-            break;
-        case HKC_ROW_SCHED:
-            break;
+    case HKC_ROW_ALLOC:
+        id = row->alloc.alloc;
+        break;
+    case HKC_ROW_STATE:
+        id = row->state.alloc;
+        break;
+    case HKC_ROW_PART:
+        id = row->part.pid;
+        break;
+    case HKC_ROW_FREE:
+    case HKC_ROW_FREE_GONE:
+        id = row->free.n;
+        break;
+    case HKC_ROW_CLOSED:
+    case HKC_ROW_DROPPED:
+        id = row->closed.alloc;
+        break;
+    case HKC_ROW_HOST:
+        snprintf (key, 320, "%s", row->host.host);
+        return;
+    case HKC_ROW_CAUSE:
+    case HKC_ROW_CAUSE_GONE:
+        snprintf (key,
+                  320,
+                  "%s/%d/%llx",
+                  row->cause.host,
+                  row->cause.kind,
+                  (unsigned long long)row->cause.about);
+        return;
+    case HKC_ROW_HISTORY:
+        snprintf (key,
+                  320,
+                  "%llx/%d",
+                  (unsigned long long)row->history.pid,
+                  row->history.attempt);
+        return;
+    case HKC_ROW_AUDIT:
+        id = sim_id ();
+        break;
+    case HKC_ROW_SCHED:
+        break;
     }
     snprintf (key, 320, "%llx", id);
 }
@@ -202,8 +208,11 @@ static void check_success (const struct hkc_row *row)
 {
     char key[96];
 
-    snprintf (key, sizeof (key), "%llx/%s/%d",
-              (unsigned long long)row->history.alloc, row->history.host,
+    snprintf (key,
+              sizeof (key),
+              "%llx/%s/%d",
+              (unsigned long long)row->history.alloc,
+              row->history.host,
               row->history.attempt);
     if (row->history.outcome == HK_OUTCOME_SUCCESS
         && (zhashx_lookup (w.bad, key) || !zhashx_lookup (w.started, key)))
@@ -215,13 +224,16 @@ static void tell (const struct hkc_row *row)
 {
     if (row->kind == HKC_ROW_PART)
         sim_say ("disk: %llx on %s: %s attempt %d%s",
-                 (unsigned long long)row->part.alloc, row->part.host,
-                 hkc_phase_name (row->part.phase), row->part.attempt,
+                 (unsigned long long)row->part.alloc,
+                 row->part.host,
+                 hkc_phase_name (row->part.phase),
+                 row->part.attempt,
                  row->part.conflict ? ", conflict" : "");
     else if (row->kind == HKC_ROW_STATE)
         sim_say ("disk: %llx: %s, done [%s] known [%s]",
                  (unsigned long long)row->state.alloc,
-                 row->state.begun ? "begun" : "recorded", row->state.done,
+                 row->state.begun ? "begun" : "recorded",
+                 row->state.done,
                  row->state.known);
     else if (row->kind == HKC_ROW_CLOSED)
         sim_say ("disk: %llx of job %llu is closed",
@@ -244,7 +256,9 @@ void sim_store_apply (struct sim_store *s)
         tell (row);
         if (row->kind == HKC_ROW_HISTORY
             && zhashx_lookup (s->tables[HKC_ROW_HISTORY], key))
-            sim_broken ("H1", "a second outcome of run %s on %s", key,
+            sim_broken ("H1",
+                        "a second outcome of run %s on %s",
+                        key,
                         row->history.host);
         if (row->kind == HKC_ROW_HISTORY)
             check_success (row);
@@ -300,8 +314,10 @@ void sim_store_load (struct sim_store *s, struct hkc_core *core)
     }
 }
 
-uint64_t sim_store_find_end (struct sim_store *s, uint64_t jobid,
-                             double t_submit, double t_end,
+uint64_t sim_store_find_end (struct sim_store *s,
+                             uint64_t jobid,
+                             double t_submit,
+                             double t_end,
                              const char *digest)
 {
     zhashx_t *table = s->tables[HKC_ROW_CLOSED];
@@ -313,8 +329,10 @@ uint64_t sim_store_find_end (struct sim_store *s, uint64_t jobid,
     return 0;
 }
 
-bool sim_store_find_run (struct sim_store *s, uint64_t alloc,
-                         const char *host, int attempt)
+bool sim_store_find_run (struct sim_store *s,
+                         uint64_t alloc,
+                         const char *host,
+                         int attempt)
 {
     char key[64];
     struct hkc_row *closed;
@@ -324,8 +342,11 @@ bool sim_store_find_run (struct sim_store *s, uint64_t alloc,
         return false;
     for (uint32_t i = 0; i < closed->closed.parts_count; i++) {
         struct hkc_row *r;
-        snprintf (key, sizeof (key), "%llx/%d",
-                  (unsigned long long)closed->closed.pid + i, attempt);
+        snprintf (key,
+                  sizeof (key),
+                  "%llx/%d",
+                  (unsigned long long)closed->closed.pid + i,
+                  attempt);
         r = zhashx_lookup (s->tables[HKC_ROW_HISTORY], key);
         if (r && !strcmp (r->history.host, host))
             return true;
@@ -333,8 +354,10 @@ bool sim_store_find_run (struct sim_store *s, uint64_t alloc,
     return false;
 }
 
-bool sim_store_has_outcome (struct sim_store *s, uint64_t alloc,
-                            const char *host, int attempt)
+bool sim_store_has_outcome (struct sim_store *s,
+                            uint64_t alloc,
+                            const char *host,
+                            int attempt)
 {
     zhashx_t *table = s->tables[HKC_ROW_HISTORY];
 
@@ -345,7 +368,8 @@ bool sim_store_has_outcome (struct sim_store *s, uint64_t alloc,
     return false;
 }
 
-double sim_store_failed_at (struct sim_store *s, uint64_t jobid,
+double sim_store_failed_at (struct sim_store *s,
+                            uint64_t jobid,
                             const char *host)
 {
     zhashx_t *table = s->tables[HKC_ROW_HISTORY];
@@ -420,8 +444,7 @@ bool sim_store_holds (struct sim_store *s, uint32_t rank, uint64_t *jobid)
         bool held;
         if (host != (int)rank / w.per_host || r->part.phase >= HKC_DUE)
             continue;
-        snprintf (key, sizeof (key), "%llx",
-                  (unsigned long long)r->part.alloc);
+        snprintf (key, sizeof (key), "%llx", (unsigned long long)r->part.alloc);
         alloc = zhashx_lookup (s->tables[HKC_ROW_ALLOC], key);
         state = zhashx_lookup (s->tables[HKC_ROW_STATE], key);
         if (!alloc || !state || !state->state.begun)
@@ -446,24 +469,35 @@ void sim_store_print (struct sim_store *s)
         printf ("  alloc %llx job %llu pid %llu+%u\n",
                 (unsigned long long)r->alloc.alloc,
                 (unsigned long long)r->alloc.jobid,
-                (unsigned long long)r->alloc.pid, r->alloc.parts_count);
+                (unsigned long long)r->alloc.pid,
+                r->alloc.parts_count);
     for (struct hkc_row *r = zhashx_first (s->tables[HKC_ROW_STATE]); r;
          r = zhashx_next (s->tables[HKC_ROW_STATE]))
         printf ("  state %llx begun %d done [%s] known [%s]\n",
-                (unsigned long long)r->state.alloc, r->state.begun,
-                r->state.done, r->state.known);
+                (unsigned long long)r->state.alloc,
+                r->state.begun,
+                r->state.done,
+                r->state.known);
     for (struct hkc_row *r = zhashx_first (t); r; r = zhashx_next (t))
         printf ("  part %llu of %llx on %s: %s attempt %d outcome %s sent %d "
-                "conflict %d boot %.8s: %s\n", (unsigned long long)r->part.pid,
-                (unsigned long long)r->part.alloc, r->part.host,
-                hkc_phase_name (r->part.phase), r->part.attempt,
-                hk_outcome_name (r->part.outcome), r->part.start_sent,
-                r->part.conflict, r->part.boot_id, r->part.reason);
+                "conflict %d boot %.8s: %s\n",
+                (unsigned long long)r->part.pid,
+                (unsigned long long)r->part.alloc,
+                r->part.host,
+                hkc_phase_name (r->part.phase),
+                r->part.attempt,
+                hk_outcome_name (r->part.outcome),
+                r->part.start_sent,
+                r->part.conflict,
+                r->part.boot_id,
+                r->part.reason);
     t = s->tables[HKC_ROW_CAUSE];
     for (struct hkc_row *r = zhashx_first (t); r; r = zhashx_next (t))
-        printf ("  cause %s %s about %llx confirmed %d: %s\n", r->cause.host,
+        printf ("  cause %s %s about %llx confirmed %d: %s\n",
+                r->cause.host,
                 hkc_cause_name (r->cause.kind),
-                (unsigned long long)r->cause.about, r->cause.confirmed,
+                (unsigned long long)r->cause.about,
+                r->cause.confirmed,
                 r->cause.reason);
     t = s->tables[HKC_ROW_SCHED];
     for (struct hkc_row *r = zhashx_first (t); r; r = zhashx_next (t))
@@ -471,6 +505,8 @@ void sim_store_print (struct sim_store *s)
     t = s->tables[HKC_ROW_HOST];
     for (struct hkc_row *r = zhashx_first (t); r; r = zhashx_next (t))
         if (r->host.drain || *r->host.reasons)
-            printf ("  host %s drain %d reasons %s\n", r->host.host,
-                    r->host.drain, r->host.reasons);
+            printf ("  host %s drain %d reasons %s\n",
+                    r->host.host,
+                    r->host.drain,
+                    r->host.reasons);
 }

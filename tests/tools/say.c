@@ -29,7 +29,8 @@ static int64_t now_ms (void)
     return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void print (const char *event, const struct hk_msg *msg,
+static void print (const char *event,
+                   const struct hk_msg *msg,
                    const char *text)
 {
     struct hk_error err;
@@ -70,7 +71,8 @@ static void say (struct hk_link_client *client, const char *line)
         || asprintf (&whole,
                      "{\"seq\":1,\"session\":"
                      "\"00000000000000000000000000000000\",%s",
-                     line + 1) < 0) {
+                     line + 1)
+               < 0) {
         print ("bad", NULL, "expected a JSON object on one line");
         return;
     }
@@ -130,20 +132,20 @@ int main (int argc, char **argv)
 
     while ((c = getopt_long (argc, argv, "", longs, NULL)) >= 0) {
         switch (c) {
-            case 'r':
-                role = optarg;
-                break;
-            case 'h':
-                host = optarg;
-                break;
-            case 'b':
-                boot = optarg;
-                break;
-            case 'c':
-                path = optarg;
-                break;
-            default:
-                return 2;
+        case 'r':
+            role = optarg;
+            break;
+        case 'h':
+            host = optarg;
+            break;
+        case 'b':
+            boot = optarg;
+            break;
+        case 'c':
+            path = optarg;
+            break;
+        default:
+            return 2;
         }
     }
     hk_log_init ("say", LOG_WARNING, NULL, NULL);

@@ -39,14 +39,15 @@ void hkc_manager_destroy (struct hkc_manager *manager)
     free (manager);
 }
 
-void hkc_manager_engine (struct hkc_manager *manager,
-                         struct hkc_engine *engine)
+void hkc_manager_engine (struct hkc_manager *manager, struct hkc_engine *engine)
 {
     manager->engine = engine;
 }
 
-static void refuse (struct hkc_manager *m, struct hk_peer *peer,
-                    const struct hk_msg *to, const char *code,
+static void refuse (struct hkc_manager *m,
+                    struct hk_peer *peer,
+                    const struct hk_msg *to,
+                    const char *code,
                     const char *text)
 {
     struct hk_msg msg = {
@@ -70,23 +71,32 @@ static void post_gone (struct hkc_manager *m)
 /* The same life replaces its session silently; another one comes after two
  * silent heartbeats, or with take-over.
  */
-static bool session_take (struct hkc_manager *m, struct hk_peer *peer,
-                          const struct hk_msg *msg, const char *life,
+static bool session_take (struct hkc_manager *m,
+                          struct hk_peer *peer,
+                          const struct hk_msg *msg,
+                          const char *life,
                           bool take_over)
 {
     int64_t beat = hkc_engine_conf (m->engine)->heartbeat_ms;
 
     if (m->peer && m->peer != peer && strcmp (m->life, life)
         && boot_ms () - m->heard_ms < 2 * beat && !take_over) {
-        refuse (m, peer, msg, "conflict",
+        refuse (m,
+                peer,
+                msg,
+                "conflict",
                 "another manager has the session; say take_over, or wait");
         return false;
     }
     if (m->peer && m->peer != peer) {
         post_gone (m);
         if (strcmp (m->life, life))
-            hk_log (LOG_NOTICE, "manager %s (uid %u, %s) takes over from %s",
-                    life, peer->uid, peer->address, m->life);
+            hk_log (LOG_NOTICE,
+                    "manager %s (uid %u, %s) takes over from %s",
+                    life,
+                    peer->uid,
+                    peer->address,
+                    m->life);
     }
     m->peer = peer;
     m->heard_ms = boot_ms ();
@@ -124,7 +134,8 @@ static int jobs_of (struct hkc_note *note, json_t *ids, struct hk_error *err)
     return 0;
 }
 
-static void hello (struct hkc_manager *m, struct hk_peer *peer,
+static void hello (struct hkc_manager *m,
+                   struct hk_peer *peer,
                    struct hk_msg *msg)
 {
     struct hkc_note *note = hkc_note_create (HKC_EV_SCHED_HELLO);
@@ -141,8 +152,8 @@ static void hello (struct hkc_manager *m, struct hk_peer *peer,
         hkc_note_destroy (note);
         return;
     }
-    if (!session_take (m, peer, msg, msg->sched_hello.life,
-                       msg->sched_hello.take_over)) {
+    if (!session_take (
+            m, peer, msg, msg->sched_hello.life, msg->sched_hello.take_over)) {
         hkc_note_destroy (note);
         return;
     }
@@ -155,15 +166,17 @@ static void hello (struct hkc_manager *m, struct hk_peer *peer,
     hkc_engine_post (m->engine, note);
 }
 
-static void ready (struct hkc_manager *m, struct hk_peer *peer,
+static void ready (struct hkc_manager *m,
+                   struct hk_peer *peer,
                    struct hk_msg *msg)
 {
     struct hkc_note *note = hkc_note_create (HKC_EV_SCHED_READY);
     struct hk_error err = { "out of memory" };
     json_t *R = msg->sched_ready.allocated;
 
-    if (!note || (R && json_object_size (R) > 0
-                  && !(note->account = resource_of (R, &err)))
+    if (!note
+        || (R && json_object_size (R) > 0
+            && !(note->account = resource_of (R, &err)))
         || !(note->ev.sched.life = hkc_note_text (note,
                                                   msg->sched_ready.life))) {
         hk_error_prefix (&err, "allocated");
@@ -193,7 +206,8 @@ static const struct {
     { "not-drained", HKC_DRAIN_NOT_DRAINED },
 };
 
-static void drain_done (struct hkc_manager *m, struct hk_peer *peer,
+static void drain_done (struct hkc_manager *m,
+                        struct hk_peer *peer,
                         struct hk_msg *msg)
 {
     bool undrain = msg->type == HK_MSG_UNDRAIN_DONE;
@@ -205,12 +219,22 @@ static void drain_done (struct hkc_manager *m, struct hk_peer *peer,
         const char *name = NULL, *reason = NULL, *text = NULL;
         struct hkc_note *note;
         size_t i, n = sizeof (results) / sizeof (results[0]);
-        json_unpack (value, "{s:s s?s s?s}", "result", &name, "reason",
-                     &reason, "text", &text);
+        json_unpack (value,
+                     "{s:s s?s s?s}",
+                     "result",
+                     &name,
+                     "reason",
+                     &reason,
+                     "text",
+                     &text);
         for (i = 0; i < n && (!name || strcmp (name, results[i].name)); i++)
             continue;
         if (i == n) {
-            refuse (m, peer, msg, "bad", "result: expected ok, already, "
+            refuse (m,
+                    peer,
+                    msg,
+                    "bad",
+                    "result: expected ok, already, "
                     "excluded, unknown, failed, changed or not-drained");
             continue;
         }
@@ -243,16 +267,16 @@ static void message (void *arg, struct hk_peer *peer, struct hk_msg *msg)
     if (m->peer == peer)
         m->heard_ms = boot_ms ();
     switch (msg->type) {
-        case HK_MSG_SCHED_HELLO:
-            hello (m, peer, msg);
-            return;
-        case HK_MSG_SCHED_READY:
-            ready (m, peer, msg);
-            return;
-        case HK_MSG_ALIVE:
-            return;
-        default:
-            break;
+    case HK_MSG_SCHED_HELLO:
+        hello (m, peer, msg);
+        return;
+    case HK_MSG_SCHED_READY:
+        ready (m, peer, msg);
+        return;
+    case HK_MSG_ALIVE:
+        return;
+    default:
+        break;
     }
     if (m->peer != peer)
         refuse (m, peer, msg, "denied", "not the manager's session");
@@ -272,7 +296,9 @@ static void gone (void *arg, struct hk_peer *peer)
     post_gone (m);
 }
 
-static void answered (void *arg, uint64_t tag, int rc,
+static void answered (void *arg,
+                      uint64_t tag,
+                      int rc,
                       const struct hkc_answer *answer,
                       const struct hk_error *err)
 {
@@ -325,20 +351,19 @@ static void send_entry (struct hkc_manager *m, const struct hkc_action *act)
 }
 
 /* S5: what is for another life or another hello than the present one. */
-static bool is_stale (const struct hkc_manager *m,
-                      const struct hkc_action *act)
+static bool is_stale (const struct hkc_manager *m, const struct hkc_action *act)
 {
     switch (act->kind) {
-        case HKC_ACT_FREE:
-            return strcmp (act->free.life, m->life) != 0;
-        case HKC_ACT_HELLO_ENTRY:
-            return act->entry.tag != m->hello_tag;
-        case HKC_ACT_HELLO_END:
-            return act->hello_end.tag != m->hello_tag;
-        case HKC_ACT_UNDRAIN:
-            return strcmp (act->drain.life, m->life) != 0;
-        default:
-            return false;
+    case HKC_ACT_FREE:
+        return strcmp (act->free.life, m->life) != 0;
+    case HKC_ACT_HELLO_ENTRY:
+        return act->entry.tag != m->hello_tag;
+    case HKC_ACT_HELLO_END:
+        return act->hello_end.tag != m->hello_tag;
+    case HKC_ACT_UNDRAIN:
+        return strcmp (act->drain.life, m->life) != 0;
+    default:
+        return false;
     }
 }
 
@@ -350,30 +375,29 @@ static void action (void *arg, const struct hkc_action *act)
     if (!m->peer || is_stale (m, act))
         return; /* it comes again in the next session */
     switch (act->kind) {
-        case HKC_ACT_FREE:
-            send_free (m, &act->free);
-            return;
-        case HKC_ACT_HELLO_ENTRY:
-            send_entry (m, act);
-            return;
-        case HKC_ACT_HELLO_END:
-            msg.type = HK_MSG_SCHED_ALLOC_END;
-            msg.re = m->hello_seq;
-            msg.sched_alloc_end.life = act->hello_end.life;
-            msg.sched_alloc_end.resumed = act->hello_end.resumed;
-            break;
-        case HKC_ACT_DRAIN:
-        case HKC_ACT_UNDRAIN:
-            msg.type = act->kind == HKC_ACT_DRAIN ? HK_MSG_DRAIN
-                                                  : HK_MSG_UNDRAIN;
-            msg.drain.n = act->drain.n;
-            msg.drain.life = act->drain.life;
-            msg.drain.hosts = act->drain.host;
-            msg.drain.ranks = act->drain.ranks;
-            msg.drain.reason = act->drain.reason;
-            break;
-        default:
-            return;
+    case HKC_ACT_FREE:
+        send_free (m, &act->free);
+        return;
+    case HKC_ACT_HELLO_ENTRY:
+        send_entry (m, act);
+        return;
+    case HKC_ACT_HELLO_END:
+        msg.type = HK_MSG_SCHED_ALLOC_END;
+        msg.re = m->hello_seq;
+        msg.sched_alloc_end.life = act->hello_end.life;
+        msg.sched_alloc_end.resumed = act->hello_end.resumed;
+        break;
+    case HKC_ACT_DRAIN:
+    case HKC_ACT_UNDRAIN:
+        msg.type = act->kind == HKC_ACT_DRAIN ? HK_MSG_DRAIN : HK_MSG_UNDRAIN;
+        msg.drain.n = act->drain.n;
+        msg.drain.life = act->drain.life;
+        msg.drain.hosts = act->drain.host;
+        msg.drain.ranks = act->drain.ranks;
+        msg.drain.reason = act->drain.reason;
+        break;
+    default:
+        return;
     }
     hk_link_send (hkc_engine_link (m->engine), m->peer, &msg);
 }

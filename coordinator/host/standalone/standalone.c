@@ -47,26 +47,26 @@ static int parse (int argc, char **argv, struct options *opt)
 
     while ((c = getopt_long (argc, argv, "c:vVh", longs, NULL)) >= 0) {
         switch (c) {
-            case 'c':
-                opt->conf = optarg;
-                break;
-            case 'v':
-                opt->level = LOG_DEBUG;
-                break;
-            case 'V':
-                puts ("hk-coordinator " HK_VERSION);
-                return 0;
-            case 'h':
-                usage (stdout);
-                return 0;
-            default:
-                usage (stderr);
-                return 2;
+        case 'c':
+            opt->conf = optarg;
+            break;
+        case 'v':
+            opt->level = LOG_DEBUG;
+            break;
+        case 'V':
+            puts ("hk-coordinator " HK_VERSION);
+            return 0;
+        case 'h':
+            usage (stdout);
+            return 0;
+        default:
+            usage (stderr);
+            return 2;
         }
     }
     if (optind < argc) {
-        fprintf (stderr, "hk-coordinator: unexpected argument %s\n",
-                 argv[optind]);
+        fprintf (
+            stderr, "hk-coordinator: unexpected argument %s\n", argv[optind]);
         return 2;
     }
     return -1;
@@ -79,7 +79,8 @@ static void reload (struct hkc_engine *engine, const struct options *opt)
     struct timespec ts;
 
     clock_gettime (CLOCK_MONOTONIC, &ts);
-    sd_notifyf (0, "RELOADING=1\nMONOTONIC_USEC=%lld",
+    sd_notifyf (0,
+                "RELOADING=1\nMONOTONIC_USEC=%lld",
                 (long long)ts.tv_sec * 1000000 + ts.tv_nsec / 1000);
     if ((conf = hk_conf_load (opt->conf, HK_CONF_TRUST, &err)))
         hkc_engine_reload (engine, conf);
@@ -89,8 +90,7 @@ static void reload (struct hkc_engine *engine, const struct options *opt)
 }
 
 /* The watchdog is fed only while the engine's loop turns. */
-static int serve (struct hkc_engine *engine, int sfd,
-                  const struct options *opt)
+static int serve (struct hkc_engine *engine, int sfd, const struct options *opt)
 {
     struct pollfd pfd = { .fd = sfd, .events = POLLIN };
     uint64_t usec = 0, turns = 0;
