@@ -99,6 +99,23 @@ struct hk_link_client {
  * may be more.
  */
 bool hk_client_step (struct hk_link_client *c);
+/* For link_client_hear.c. */
+enum { HK_CLIENT_MUNGE_MS = 15000 }; /* libmunge itself gives up after 10 s */
+const char *hk_client_head (const struct hk_link_client *c);
+void hk_client_enter (struct hk_link_client *c,
+                      enum hk_client_state state,
+                      int64_t wait_ms);
+void hk_client_say_down (struct hk_link_client *c,
+                         int errnum,
+                         const char *fmt,
+                         ...) __attribute__ ((format (printf, 3, 4)));
+/* Everything anew: at the next endpoint, after a while.  wait_ms 0: back off. */
+void hk_client_restart (struct hk_link_client *c, int64_t wait_ms);
+void hk_client_vouch (struct hk_link_client *c);
+/* Between half of it and all of it. */
+int64_t hk_client_spread (int64_t ms);
+/* link_client_hear.c */
+void hk_client_hear_key (struct hk_link_client *c, const struct hk_msg *msg);
 /* What came from the coordinator: true if the caller gets it as *event. */
 bool hk_client_hear (struct hk_link_client *c,
                      const struct hk_msg *msg,

@@ -12,26 +12,20 @@
 enum {
     ASK_MS = 5000,
     OTHER_ASKS_MS = 50,
-    MUNGE_MS = 15000,           /* libmunge itself gives up after 10 s */
     NEXT_HEAD_AFTER_MS = 10000, /* where there is another one */
     SAME_HEAD_AFTER_MS = 30000, /* when thousands come at once it takes long */
     SEND_MS = 20,
     NEXT_HEAD_MS = 50,
     RETRY_MIN_MS = 1000,
     RETRY_MAX_MS = 15000,
-    BUSY_MS = 5000,     /* the coordinator said: come again */
-    REFUSED_MS = 15000, /* it said: no */
-    VERSION_MS = 60000, /* until somebody installs another version */
-    REHELLOS_MAX = 5,
     WAITS_MAX = 4,
     LEAN_CONNECTING_MAX = 256,
     LEAN_TURN_MS = 20,
 };
 
 static void start_attempt (struct hk_link_client *c);
-static void vouch (struct hk_link_client *c);
 
-static const char *head (const struct hk_link_client *c)
+const char *hk_client_head (const struct hk_link_client *c)
 {
     return hk_hostlist_nth (c->head, c->head_at);
 }
@@ -48,9 +42,9 @@ static int64_t patience_ms (const struct hk_link_client *c)
                                            : SAME_HEAD_AFTER_MS;
 }
 
-static void enter (struct hk_link_client *c,
-                   enum hk_client_state state,
-                   int64_t wait_ms)
+void hk_client_enter (struct hk_link_client *c,
+                      enum hk_client_state state,
+                      int64_t wait_ms)
 {
     bool is_counted = c->lean && state == CLIENT_CONNECT;
 
@@ -68,7 +62,7 @@ void hk_client_uncount (struct hk_link_client *c)
     c->is_counted = false;
 }
 
-__attribute__ ((format (printf, 3, 4))) static void say_down (
+__attribute__ ((format (printf, 3, 4))) void hk_client_say_down (
     struct hk_link_client *c, int errnum, const char *fmt, ...)
 {
     va_list ap;
@@ -90,13 +84,13 @@ void hk_client_forget_hello (struct hk_link_client *c)
 }
 
 /* Between half of it and all of it, so that thousands do not come at once. */
-static int64_t spread (int64_t ms)
+int64_t hk_client_spread (int64_t ms)
 {
     return ms / 2 + (int64_t)(hk_random_u63 () % (uint64_t)(ms / 2 + 1));
 }
 
 /* Everything anew: at the next endpoint, after a while.  wait_ms 0: back off. */
-static void restart (struct hk_link_client *c, int64_t wait_ms)
+void hk_client_restart (struct hk_link_client *c, int64_t wait_ms)
 {
     size_t heads = hk_hostlist_count (c->head);
 
@@ -113,7 +107,7 @@ static void restart (struct hk_link_client *c, int64_t wait_ms)
 
         wait_ms = round < 4 ? RETRY_MIN_MS << round : RETRY_MAX_MS;
     }
-    enter (c, CLIENT_IDLE, spread (wait_ms));
+    hk_client_enter (c, CLIENT_IDLE, hk_client_spread (wait_ms));
 }
 
 static void connect_now (struct hk_link_client *c)
@@ -121,11 +115,11 @@ static void connect_now (struct hk_link_client *c)
     struct hk_error err;
 
     if (hk_client_open_socket (c, &err) < 0) {
-        say_down (c, errno, "%s", err.text);
-        restart (c, 0);
+        hk_client_say_down (c, errno, "%s", err.text);
+        hk_client_restart (c, 0);
         return;
     }
-    enter (c, CLIENT_CONNECT, patience_ms (c));
+    hk_client_enter (c, CLIENT_CONNECT, patience_ms (c));
 }
 
 static void ask_key (struct hk_link_client *c)
@@ -134,38 +128,38 @@ static void ask_key (struct hk_link_client *c)
     struct hk_error err;
 
     if (hk_client_open_key_socket (c, &err) < 0) {
-        say_down (c, errno, "%s", err.text);
-        restart (c, 0);
+        hk_client_say_down (c, errno, "%s", err.text);
+        hk_client_restart (c, 0);
         return;
     }
     hk_random_nonce (c->nonce);
     msg.key_get.nonce = c->nonce;
     hk_client_transmit (c->key_socket, &msg);
-    enter (c, CLIENT_ASK, ASK_MS);
+    hk_client_enter (c, CLIENT_ASK, ASK_MS);
 }
 
 static void start_attempt (struct hk_link_client *c)
 {
     if (c->lean && lean_connecting >= LEAN_CONNECTING_MAX)
-        enter (c, CLIENT_IDLE, LEAN_TURN_MS);
+        hk_client_enter (c, CLIENT_IDLE, LEAN_TURN_MS);
     else if (hk_known_get (c, &c->server))
         connect_now (c);
     else if (hk_known_ask (c))
         ask_key (c);
     else
-        enter (c, CLIENT_ASK, OTHER_ASKS_MS);
+        hk_client_enter (c, CLIENT_ASK, OTHER_ASKS_MS);
 }
 
-static void vouch (struct hk_link_client *c)
+void hk_client_vouch (struct hk_link_client *c)
 {
     c->attempt++;
     hk_client_forget_hello (c);
     if (hk_client_make_hello (c) < 0) {
-        say_down (c, EAGAIN, "no memory or thread to ask munge");
-        restart (c, 0);
+        hk_client_say_down (c, EAGAIN, "no memory or thread to ask munge");
+        hk_client_restart (c, 0);
         return;
     }
-    enter (c, CLIENT_VOUCH, MUNGE_MS);
+    hk_client_enter (c, CLIENT_VOUCH, HK_CLIENT_MUNGE_MS);
 }
 
 static void send_hello (struct hk_link_client *c)
@@ -177,29 +171,31 @@ static void send_hello (struct hk_link_client *c)
     msg.hello.cred = c->hello_cred;
     /* the connection may come a moment after its handshake */
     if (hk_client_transmit (c->socket, &msg) < 0) {
-        enter (c, CLIENT_SEND, SEND_MS);
+        hk_client_enter (c, CLIENT_SEND, SEND_MS);
         return;
     }
     c->hello_seq = ++c->seq;
     hk_client_forget_hello (c);
-    enter (c, CLIENT_HELLO, patience_ms (c));
+    hk_client_enter (c, CLIENT_HELLO, patience_ms (c));
 }
 
 static void finish_key (struct hk_link_client *c, struct hk_client_job *job)
 {
     if (job->errnum)
-        say_down (c, job->errnum, "key of %s: %s", head (c), job->err.text);
+        hk_client_say_down (
+            c, job->errnum, "key of %s: %s", hk_client_head (c), job->err.text);
     else if (job->uid != c->server_uid)
-        say_down (c,
-                  EACCES,
-                  "key of %s: vouched for by uid %u, not %u",
-                  head (c),
-                  job->uid,
-                  c->server_uid);
+        hk_client_say_down (c,
+                            EACCES,
+                            "key of %s: vouched for by uid %u, not %u",
+                            hk_client_head (c),
+                            job->uid,
+                            c->server_uid);
     else if (strcmp (job->claim.nonce, c->nonce) != 0)
-        say_down (c, EACCES, "key of %s: an old answer", head (c));
+        hk_client_say_down (
+            c, EACCES, "key of %s: an old answer", hk_client_head (c));
     if (c->down_waits) {
-        restart (c, 0);
+        hk_client_restart (c, 0);
         return;
     }
     memcpy (c->server.key, job->claim.server_pub, HK_KEY_TEXT_BYTES);
@@ -215,8 +211,8 @@ static void finish_job (struct hk_link_client *c, struct hk_client_job *job)
         finish_key (c, job);
     } else if (!job->is_key && c->state == CLIENT_VOUCH) {
         if (job->errnum) {
-            say_down (c, job->errnum, "%s", job->err.text);
-            restart (c, 0);
+            hk_client_say_down (c, job->errnum, "%s", job->err.text);
+            hk_client_restart (c, 0);
         } else {
             c->hello_cred = job->cred;
             job->cred = NULL;
@@ -231,140 +227,28 @@ static void hear_news (struct hk_link_client *c, enum hk_client_news news)
     switch (news) {
     case CLIENT_NEWS_SHAKEN:
         if (c->state == CLIENT_UP)
-            say_down (c, ECONNREFUSED, "connection to %s lost", head (c));
-        vouch (c);
+            hk_client_say_down (
+                c, ECONNREFUSED, "connection to %s lost", hk_client_head (c));
+        hk_client_vouch (c);
         break;
     case CLIENT_NEWS_LOST:
         if (c->state == CLIENT_UP)
-            say_down (c, ECONNREFUSED, "connection to %s lost", head (c));
+            hk_client_say_down (
+                c, ECONNREFUSED, "connection to %s lost", hk_client_head (c));
         /* libzmq connects again */
         c->attempt++;
         hk_client_forget_hello (c);
-        enter (c, CLIENT_CONNECT, patience_ms (c));
+        hk_client_enter (c, CLIENT_CONNECT, patience_ms (c));
         break;
     case CLIENT_NEWS_FAILED:
-        say_down (c, ECONNREFUSED, "handshake with %s failed", head (c));
+        hk_client_say_down (
+            c, ECONNREFUSED, "handshake with %s failed", hk_client_head (c));
         hk_known_forget (c);
-        restart (c, 0);
+        hk_client_restart (c, 0);
         break;
     case CLIENT_NEWS_NONE:
         break;
     }
-}
-
-static void hear_key (struct hk_link_client *c, const struct hk_msg *msg)
-{
-    if (msg->re != c->seq)
-        return;
-    if (msg->type == HK_MSG_ERROR) {
-        say_down (c, EAGAIN, "key of %s: %s", head (c), msg->error.text);
-        restart (c, 0);
-    } else if (msg->type == HK_MSG_KEY) {
-        if (hk_client_check_key (c, msg->key.cred) < 0) {
-            say_down (c, EAGAIN, "no memory or thread to ask munge");
-            restart (c, 0);
-            return;
-        }
-        hk_client_close_key_socket (c);
-        enter (c, CLIENT_CHECK, MUNGE_MS);
-    }
-}
-
-static void hear_refusal (struct hk_link_client *c,
-                          const struct hk_msg_error *error)
-{
-    static const struct {
-        const char *code;
-        int errnum;
-        int wait_ms;
-    } codes[] = {
-        { "version", EPROTO, VERSION_MS }, { "skew", EKEYEXPIRED, REFUSED_MS },
-        { "conflict", EAGAIN, BUSY_MS },   { "limit", EAGAIN, BUSY_MS },
-        { "store", EAGAIN, BUSY_MS },      { "auth", EACCES, REFUSED_MS },
-    };
-    int errnum = EACCES;
-    int wait_ms = REFUSED_MS;
-
-    for (size_t i = 0; i < sizeof (codes) / sizeof (codes[0]); i++)
-        if (strcmp (codes[i].code, error->code) == 0) {
-            errnum = codes[i].errnum;
-            wait_ms = codes[i].wait_ms;
-        }
-    say_down (c, errnum, "%s: %s: %s", head (c), error->code, error->text);
-    restart (c, wait_ms);
-}
-
-static void hear_rehello (struct hk_link_client *c,
-                          const struct hk_msg_rehello *rehello)
-{
-    memcpy (c->server.instance, rehello->instance, HK_ID_BYTES);
-    c->server.start = rehello->start;
-    hk_known_put (c);
-    if (c->state == CLIENT_UP)
-        say_down (c, ECONNREFUSED, "%s ended the session", head (c));
-    if (++c->rehellos > REHELLOS_MAX) {
-        say_down (c, EAGAIN, "%s takes no hello", head (c));
-        restart (c, 0);
-        return;
-    }
-    vouch (c);
-}
-
-/* True if it is HK_CLIENT_UP. */
-static bool hear_welcome (struct hk_link_client *c, const struct hk_msg *msg)
-{
-    int version = msg->welcome.version;
-
-    if (c->state != CLIENT_HELLO || msg->re != c->hello_seq || !msg->session)
-        return false;
-    if (version > HK_PROTOCOL_VERSION + 1
-        || version < HK_PROTOCOL_VERSION - 1) {
-        say_down (c,
-                  EPROTO,
-                  "%s: protocol version %d, ours is %d",
-                  head (c),
-                  version,
-                  HK_PROTOCOL_VERSION);
-        restart (c, VERSION_MS);
-        return false;
-    }
-    memcpy (c->session, msg->session, HK_ID_BYTES);
-    c->heartbeat_ms = c->heartbeat_conf_ms ? c->heartbeat_conf_ms
-                                           : msg->welcome.heartbeat_ms;
-    c->alive_ms = c->heartbeat_ms > 0 ? c->now_ms + spread (c->heartbeat_ms)
-                                      : INT64_MAX;
-    c->failed = 0;
-    c->rehellos = 0;
-    c->waits = 0;
-    c->errnum = 0;
-    c->state = CLIENT_UP;
-    c->deadline_ms = INT64_MAX;
-    return true;
-}
-
-bool hk_client_hear (struct hk_link_client *c,
-                     const struct hk_msg *msg,
-                     enum hk_client_event *event)
-{
-    if (msg->type == HK_MSG_WELCOME) {
-        *event = HK_CLIENT_UP;
-        return hear_welcome (c, msg);
-    }
-    if (msg->type == HK_MSG_REHELLO) {
-        if (c->state > CLIENT_CONNECT)
-            hear_rehello (c, &msg->rehello);
-        return false;
-    }
-    if (msg->type == HK_MSG_ERROR && c->state == CLIENT_HELLO) {
-        if (msg->re == c->hello_seq)
-            hear_refusal (c, &msg->error);
-        return false;
-    }
-    *event = HK_CLIENT_MESSAGE;
-    /* an error may be about what cannot be told to be of a session */
-    return c->state == CLIENT_UP
-           && (msg->session ? strcmp (msg->session, c->session) == 0
-                            : msg->type == HK_MSG_ERROR);
 }
 
 static void say_alive (struct hk_link_client *c)
@@ -393,9 +277,10 @@ static void time_out (struct hk_link_client *c)
     switch (c->state) {
     case CLIENT_IDLE:
         if (!c->started && c->jitter_ms > 0)
-            enter (c,
-                   CLIENT_IDLE,
-                   (int64_t)(hk_random_u63 () % (unsigned)c->jitter_ms));
+            hk_client_enter (
+                c,
+                CLIENT_IDLE,
+                (int64_t)(hk_random_u63 () % (unsigned)c->jitter_ms));
         else
             start_attempt (c);
         c->started = true;
@@ -405,40 +290,44 @@ static void time_out (struct hk_link_client *c)
             start_attempt (c);
             return;
         }
-        say_down (c,
-                  ECONNREFUSED,
-                  "no answer from %s port %u",
-                  head (c),
-                  c->key_port);
+        hk_client_say_down (c,
+                            ECONNREFUSED,
+                            "no answer from %s port %u",
+                            hk_client_head (c),
+                            c->key_port);
         break;
     case CLIENT_SEND:
         send_hello (c);
         return;
     case CLIENT_CONNECT:
-        say_down (
-            c, ECONNREFUSED, "no connection to %s port %u", head (c), c->port);
+        hk_client_say_down (c,
+                            ECONNREFUSED,
+                            "no connection to %s port %u",
+                            hk_client_head (c),
+                            c->port);
         if (is_patient (c)) {
-            enter (c, CLIENT_CONNECT, patience_ms (c));
+            hk_client_enter (c, CLIENT_CONNECT, patience_ms (c));
             return;
         }
         if (c->lean)
             hk_known_forget (c);
         break;
     case CLIENT_HELLO:
-        say_down (c, ECONNREFUSED, "no answer to hello by %s", head (c));
+        hk_client_say_down (
+            c, ECONNREFUSED, "no answer to hello by %s", hk_client_head (c));
         if (is_patient (c)) {
-            vouch (c);
+            hk_client_vouch (c);
             return;
         }
         break;
     case CLIENT_CHECK:
     case CLIENT_VOUCH:
-        say_down (c, EAGAIN, "munge does not answer");
+        hk_client_say_down (c, EAGAIN, "munge does not answer");
         break;
     case CLIENT_UP:
         return;
     }
-    restart (c, 0);
+    hk_client_restart (c, 0);
 }
 
 bool hk_client_step (struct hk_link_client *c)
@@ -457,7 +346,7 @@ bool hk_client_step (struct hk_link_client *c)
         return true;
     }
     if (c->key_socket && hk_client_receive (c, c->key_socket, &msg)) {
-        hear_key (c, &msg);
+        hk_client_hear_key (c, &msg);
         hk_msg_fini (&msg);
         return true;
     }

@@ -14,6 +14,8 @@ enum {
     HK_REHELLO_SLOTS = 1 << 14,
     HK_HELLOS_WAITING = 32768, /* in a lane of the pool */
     HK_SLOW_WAITING = 4096,    /* of sources that ask too often */
+    HK_SWEEP_MS = 1000,        /* silent clients and idle sources */
+    HK_PROBE_MS = 100,         /* after a connection ended */
 };
 
 /* How a peer is reached: by this connection only. */
