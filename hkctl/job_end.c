@@ -114,9 +114,11 @@ static int show_recorded (void *arg, const struct hk_msg *msg)
 static double now_s (void)
 {
     struct timespec ts;
+    int64_t micros;
 
     clock_gettime (CLOCK_REALTIME, &ts);
-    return (double)(ts.tv_sec * 1000000 + ts.tv_nsec / 1000) / 1e6;
+    micros = ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+    return (double)micros / 1e6;
 }
 
 int ctl_job_end (struct ctl *ctl)

@@ -189,10 +189,12 @@ void hk_link_send (struct hk_link_server *link,
 static double wall_clock (void)
 {
     struct timespec ts;
+    int64_t micros;
 
     clock_gettime (CLOCK_REALTIME, &ts);
     /* whole microseconds are short in JSON */
-    return (double)(ts.tv_sec * 1000000 + ts.tv_nsec / 1000) / 1e6;
+    micros = ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+    return (double)micros / 1e6;
 }
 
 void hk_link_welcome (struct hk_link_server *link,
