@@ -31,7 +31,10 @@ void sched_hello (struct story *s,
     ev.sched.life = life;
     ev.sched.partial_ok = partial_ok;
     ev.sched.active = ranks;
+    ev.sched.jobs = &s->active;
+    ev.sched.jobs_count = s->active ? 1 : 0;
     feed (s, &ev);
+    s->active = 0;
     hk_rankset_destroy (ranks);
 }
 
@@ -79,7 +82,10 @@ void sched_online (struct story *s,
     ev.sched.life = life;
     ev.sched.account = res;
     ev.sched.active = ranks;
+    ev.sched.jobs = &s->active;
+    ev.sched.jobs_count = s->active ? 1 : 0;
     feed (s, &ev);
+    s->active = 0;
     hk_resource_destroy (res);
     hk_rankset_destroy (ranks);
 }

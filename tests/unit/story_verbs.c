@@ -191,20 +191,27 @@ static uint64_t hello (struct story *s, int i, const char *boot)
     return ev.node_hello.peer;
 }
 
+/* What hkd says of a run that ended so. */
+static const struct {
+    enum hk_outcome outcome;
+    struct hk_script_result script; /* name NULL: no result */
+    const char *reason;
+} ends[] = {
+    { HK_OUTCOME_SUCCESS, { "10-clean", 0, 0, 100, 101 }, "" },
+    { HK_OUTCOME_EXIT_CODE, { "10-clean", 1, 0, 100, 101 }, "" },
+    { HK_OUTCOME_SIGNAL, { "10-clean", -1, 9, 100, 103 }, "" },
+    { HK_OUTCOME_TIMEOUT, { NULL, 0, 0, 0, 0 }, "exceeded 1h" },
+    { HK_OUTCOME_KILLED, { NULL, 0, 0, 0, 0 }, "killed by uid 0" },
+    { HK_OUTCOME_START_FAILED,
+      { NULL, 0, 0, 0, 0 },
+      "/etc/flux/system/housekeeping may be written by others" },
+};
+
 static struct hk_run run_of (const struct story *s,
                              const struct story_run *run,
                              const char *boot)
 {
-    static const struct hk_script_result good[] = {
-        { "10-clean", 0, 0, 100, 101 },
-    };
-    static const struct hk_script_result bad[] = {
-        { "10-clean", 1, 0, 100, 101 },
-    };
-    bool ended = run->phase == HK_RUN_ENDED;
-    bool ok = run->outcome == HK_OUTCOME_SUCCESS;
-
-    return (struct hk_run){
+    struct hk_run out = {
         .alloc = run->alloc,
         .instance = run->instance ? run->instance
                                   : hkc_store_instance (s->store),
@@ -214,14 +221,20 @@ static struct hk_run run_of (const struct story *s,
         .invocation = "00112233445566778899aabbccddeeff",
         .unit = "flux-housekeeping-x.service",
         .phase = run->phase,
-        .script = ended ? "" : "10-clean",
-        .scripts_count = ended && (ok || run->outcome == HK_OUTCOME_EXIT_CODE),
-        .scripts = ok ? good : bad,
+        .script = run->phase == HK_RUN_ENDED ? "" : "10-clean",
         .outcome = run->outcome,
         .reason = "",
-        .t_start = 100,
-        .t_end = ended ? 101 : 0,
+        .t_start = 1.7e9,
+        .t_end = run->phase == HK_RUN_ENDED ? 1.7e9 + 4 : 0,
     };
+
+    for (size_t i = 0; i < sizeof (ends) / sizeof (ends[0]); i++)
+        if (run->phase == HK_RUN_ENDED && ends[i].outcome == run->outcome) {
+            out.scripts = &ends[i].script;
+            out.scripts_count = ends[i].script.name ? 1 : 0;
+            out.reason = ends[i].reason;
+        }
+    return out;
 }
 
 static void state_tell (struct story *s, int i, const void *arg)

@@ -75,6 +75,52 @@ static void without_a_window_each_is_freed_by_itself (void **state)
     expect (s, "free 10 1", "free 10 2");
 }
 
+/* flux-sched had faults where nodes end in an order of their own: each rank is
+ * freed once, `final` once and with the last.
+ */
+static void in_any_order_each_is_freed_once (void **state)
+{
+    struct story *s = *state;
+    int order[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    unsigned seed = 1;
+
+    sched_up (s, "L1");
+    nodes_up (s, "node[0-7]");
+    for (uint64_t job = 10; job < 40; job++) {
+        struct hk_rankset *freed = hk_rankset_create ();
+        int finals = 0, frees = 0;
+        job_ends (s, job, "node[0-7]");
+        run_runs (s, "node[0-7]", job);
+        pass_over (s);
+        for (int i = 7; i >= 0; i--) {
+            char host[16];
+            int j = (int)((seed = seed * 1103515245 + 12345) >> 16) % (i + 1);
+            int t = order[i];
+            order[i] = order[j];
+            order[j] = t;
+            snprintf (host, sizeof (host), "node%d", order[i]);
+            run_ends (s, host, job, HK_OUTCOME_SUCCESS);
+            later (s, seed >> 16 & 31);
+        }
+        for (; frees < s->lines_count; frees++) {
+            char ranks[64] = "", final[16] = "";
+            struct hk_rankset *set;
+            assert_string_equal (s->lines[frees].verb, "free");
+            sscanf (s->lines[frees].rest, "%*d %63s %15s", ranks, final);
+            assert_non_null (set = hk_rankset_decode (ranks, NULL));
+            assert_false (hk_rankset_intersects (freed, set));
+            assert_int_equal (finals, 0);
+            finals += *final != '\0';
+            hk_rankset_add_set (freed, set);
+            hk_rankset_destroy (set);
+        }
+        assert_int_equal (finals, 1);
+        assert_int_equal (hk_rankset_count (freed), 8);
+        hk_rankset_destroy (freed);
+        pass_over (s);
+    }
+}
+
 /* ---- release-after ---- */
 
 static void all_are_released_when_all_are_done (void **state)
@@ -173,6 +219,34 @@ static void a_failed_node_is_drained_before_it_is_due (void **state)
     expect (s, "free 10 2 final");
     later (s, 60000);
     expect_nothing (s); /* a failure is the admin's to undrain */
+}
+
+/* Upstream's words, so that what sites match on goes on working; then ours:
+ * script and time.  Each names what went wrong.
+ */
+static void each_failure_has_its_words (void **state)
+{
+    struct story *s = *state;
+    static const enum hk_outcome outcomes[] = {
+        HK_OUTCOME_EXIT_CODE, HK_OUTCOME_SIGNAL,       HK_OUTCOME_TIMEOUT,
+        HK_OUTCOME_KILLED,    HK_OUTCOME_START_FAILED, HK_OUTCOME_UNKNOWN,
+    };
+    static const char *const on[] = { "node0", "node1", "node2",
+                                      "node3", "node4", "node5" };
+
+    begin (s, "node[0-5]");
+    for (size_t i = 0; i < sizeof (outcomes) / sizeof (outcomes[0]); i++)
+        run_ends (s, on[i], 10, outcomes[i]);
+    expect (s,
+            "drain node0 housekeeping@fB exit-code: exited 1 (10-clean after "
+            "1s)",
+            "drain node1 housekeeping@fB signal: killed KILL (10-clean after "
+            "3s)",
+            "drain node2 housekeeping@fB timeout: exceeded 1h (after 4s)",
+            "drain node3 housekeeping@fB killed: killed by uid 0 (after 4s)",
+            "drain node4 housekeeping@fB start-failed: "
+            "/etc/flux/system/housekeeping may be written by others (after 4s)",
+            "drain node5 housekeeping@fB unknown (after 4s)");
 }
 
 static void a_drain_that_fails_is_tried_again (void **state)
@@ -300,11 +374,13 @@ int main (void)
         A_TEST (frees_are_gathered_within_the_window),
         A_TEST (each_job_has_a_window_of_its_own),
         A_TEST (without_a_window_each_is_freed_by_itself),
+        A_TEST (in_any_order_each_is_freed_once),
         A_TEST (all_are_released_when_all_are_done),
         A_TEST (after_a_time_each_is_released_as_it_ends),
         A_TEST (the_last_end_releases_all_before_the_time),
         A_TEST (a_change_of_release_after_counts_for_what_is_held),
         A_TEST (a_failed_node_is_drained_before_it_is_due),
+        A_TEST (each_failure_has_its_words),
         A_TEST (a_drain_that_fails_is_tried_again),
         A_TEST (a_drain_of_ours_that_is_there_already_counts),
         A_TEST (a_drain_of_an_admin_s_counts_and_is_never_undone),
