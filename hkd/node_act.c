@@ -1,6 +1,7 @@
 /* node_act.c - the state machine's actions are carried out */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "proto/log.h"
@@ -77,6 +78,25 @@ static void tell_prepared (struct hkd_node *node, const struct hkd_work *work,
     free (names);
 }
 
+/* Two attempts at once would be in each other's way. */
+static bool is_blocked (struct hkd_node *node, const struct hkd_work *work)
+{
+    struct hkd_leftovers left;
+    char reason[HK_REASON_BYTES];
+    bool blocked;
+
+    hkd_leftovers_read (hkd_unit_older_cgroup (node->units, work->alloc,
+                                               work->attempt),
+                        &left);
+    if ((blocked = left.count > 0)) {
+        snprintf (reason, sizeof (reason), "%zu processes of an earlier attempt "
+                  "are left: %s", left.count, left.list[0]);
+        tell_failed (node, work, reason, false);
+    }
+    hkd_leftovers_fini (&left);
+    return blocked;
+}
+
 static void prepare (struct hkd_node *node, const struct hkd_work *work)
 {
     const struct hk_policy *policy = hk_conf_policy (node->conf,
@@ -86,7 +106,7 @@ static void prepare (struct hkd_node *node, const struct hkd_work *work)
     struct hkd_scripts scripts;
     struct hk_error err;
 
-    if (!start)
+    if (!start || is_blocked (node, work))
         return;
     if (hkd_scripts_find (node->conf, policy, start->userid, &scripts, &err)
         < 0) {

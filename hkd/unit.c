@@ -312,6 +312,16 @@ const char *hkd_unit_cgroup (const struct hkd_units *units, uint64_t alloc,
     return u->cgroup;
 }
 
+const char *hkd_unit_older_cgroup (const struct hkd_units *units,
+                                   uint64_t alloc, int attempt)
+{
+    for (const struct hkd_unit *u = units->first; u; u = u->next)
+        if (u->alloc == alloc && u->attempt != attempt
+            && u->state == HKD_UNIT_FORGOTTEN && u->cgroup)
+            return u->cgroup;
+    return "";
+}
+
 void hkd_unit_forget (struct hkd_units *units, uint64_t alloc, int attempt)
 {
     struct hkd_unit *u = hkd_unit_find (units, alloc, attempt);

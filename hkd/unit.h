@@ -67,6 +67,9 @@ void hkd_unit_signal (struct hkd_units *units, uint64_t alloc, int attempt,
  */
 const char *hkd_unit_cgroup (const struct hkd_units *units, uint64_t alloc,
                              int attempt);
+/* The cgroup of an earlier attempt that systemd has not let go of; else "". */
+const char *hkd_unit_older_cgroup (const struct hkd_units *units,
+                                   uint64_t alloc, int attempt);
 void hkd_unit_forget (struct hkd_units *units, uint64_t alloc, int attempt);
 
 /* When to call _tick, CLOCK_BOOTTIME in ms; INT64_MAX: never. */

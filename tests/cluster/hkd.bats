@@ -203,6 +203,35 @@ S
     run ! on node0 sh -c 'kill -0 $(cat /run/t/pid)'
 }
 
+@test "what nothing can end is given up, named, and blocks nobody" {
+    # a file system whose server does not answer
+    on node0 sh -c 'cat >/run/t/server <<"S"
+open $f, "+<", "/dev/fuse" or die; mkdir "/run/t/m";
+$o = "fd=" . fileno ($f) . ",rootmode=40000,user_id=0,group_id=0";
+syscall (165, $s = "hang", $m = "/run/t/m", $t = "fuse", 0, $o) and die $!;
+sysread $f, $q, 65536; $u = substr $q, 8, 8;
+syswrite $f, pack ("LLa8LLLLSSLLSSx32", 80, 0, $u, 7, 31, 0, 0, 1, 1, 4096);
+sysread $f, $q, 65536; open F, ">", "/run/t/asked"; sleep 600;
+S
+        [ -e /dev/fuse ] || mknod /dev/fuse c 10 229'
+    on node0 systemd-run --quiet --unit=server perl /run/t/server
+    within 5 on node0 grep -q /run/t/m /proc/mounts
+    put $D/10-a 'ls /run/t/m/x'
+    job_end "$job" node0
+    within 10 has asked
+    on head hkctl kill -j "$job"
+    within 20 outcome killed
+    [[ $(row .reason) = *"left after KILL"*" ls "*wait* ]]
+    # another run is as if nothing were there
+    put $D/10-a 'touch /run/t/a'
+    job=$((job + 500))
+    job_end "$job" node0
+    within 10 outcome success
+    on node0 systemctl stop server
+    within 5 on node0 sh -c '! systemctl list-units --all --plain --no-legend \
+        "flux-housekeeping-*" | grep .'
+}
+
 @test "hkd is killed: the run goes on and is adopted" {
     put $D/10-a 'touch /run/t/a; sleep 3'
     put $D/20-b 'exit 4'
@@ -246,12 +275,13 @@ S
 }
 
 @test "results that systemd forgot while hkd was away are unknown" {
-    put $D/10-a 'touch /run/t/a; sleep 1; touch /run/t/end'
+    put $D/10-a 'touch /run/t/a; sleep 1'
+    put $D/20-b 'touch /run/t/end'
     job_end "$job" node0
     within 10 has a
     on node0 systemctl stop flux-hkd
-    within 10 has end
-    sleep 0.5
+    within 10 on node0 systemctl is-active "$(unit '')"
+    has end
     on node0 systemctl daemon-reload
     on node0 systemctl start flux-hkd
     within 10 outcome unknown

@@ -484,7 +484,7 @@ static void what_ignores_term_is_killed_and_at_last_given_up (void **state)
     assert_int_equal (last.phase, HK_RUN_ENDED);
     assert_int_equal (last.outcome, HK_OUTCOME_TIMEOUT);
     assert_int_equal (last.leftovers_count, 1);
-    assert_non_null (strstr (reason, "processes are left after KILL"));
+    assert_non_null (strstr (reason, "1 process is left after KILL"));
     assert_non_null (strstr (reason, "7 sleep"));
 }
 
