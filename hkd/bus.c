@@ -65,8 +65,13 @@ static void arm (struct hkd_bus *bus, uint64_t ms)
     int rc;
 
     bus->timer = sd_event_source_disable_unref (bus->timer);
-    rc = sd_event_add_time_relative (bus->event, &bus->timer, CLOCK_BOOTTIME,
-                                     ms * 1000, 1000, on_timer, bus);
+    rc = sd_event_add_time_relative (bus->event,
+                                     &bus->timer,
+                                     CLOCK_BOOTTIME,
+                                     ms * 1000,
+                                     1000,
+                                     on_timer,
+                                     bus);
     if (rc < 0)
         hk_log (LOG_CRIT, "no timer to reach systemd: %s", strerror (-rc));
 }
@@ -119,10 +124,15 @@ static int open_any (struct hkd_bus *bus, sd_bus **out)
     if ((rc = sd_bus_open_system (out)) < 0)
         return rc;
     /* there systemd tells what happens to those who ask for it */
-    return sd_bus_call_method_async (*out, NULL, "org.freedesktop.systemd1",
+    return sd_bus_call_method_async (*out,
+                                     NULL,
+                                     "org.freedesktop.systemd1",
                                      "/org/freedesktop/systemd1",
                                      "org.freedesktop.systemd1.Manager",
-                                     "Subscribe", NULL, NULL, NULL);
+                                     "Subscribe",
+                                     NULL,
+                                     NULL,
+                                     NULL);
 }
 
 static void try_connect (struct hkd_bus *bus)
@@ -131,15 +141,19 @@ static void try_connect (struct hkd_bus *bus)
     int rc = open_any (bus, &new);
 
     if (rc >= 0)
-        rc = sd_bus_match_signal (new, NULL, NULL,
+        rc = sd_bus_match_signal (new,
+                                  NULL,
+                                  NULL,
                                   "/org/freedesktop/DBus/Local",
-                                  "org.freedesktop.DBus.Local", "Disconnected",
-                                  on_disconnected, bus);
+                                  "org.freedesktop.DBus.Local",
+                                  "Disconnected",
+                                  on_disconnected,
+                                  bus);
     if (rc >= 0)
         rc = sd_bus_attach_event (new, bus->event, SD_EVENT_PRIORITY_NORMAL);
     if (rc < 0) {
-        hk_log_throttled (LOG_ERR, "bus", "systemd cannot be reached: %s",
-                          strerror (-rc));
+        hk_log_throttled (
+            LOG_ERR, "bus", "systemd cannot be reached: %s", strerror (-rc));
         sd_bus_close_unref (new);
         connect_later (bus);
         return;
@@ -150,7 +164,8 @@ static void try_connect (struct hkd_bus *bus)
 }
 
 struct hkd_bus *hkd_bus_create (sd_event *event,
-                                const struct hkd_bus_calls *calls, void *arg)
+                                const struct hkd_bus_calls *calls,
+                                void *arg)
 {
     struct hkd_bus *bus = calloc (1, sizeof (*bus));
 
@@ -203,14 +218,20 @@ void hkd_bus_drop (struct hkd_bus *bus)
         connect_later (bus);
 }
 
-int hkd_bus_call (struct hkd_bus *bus, sd_bus_message *m,
-                  sd_bus_message_handler_t fn, void *ctx_take)
+int hkd_bus_call (struct hkd_bus *bus,
+                  sd_bus_message *m,
+                  sd_bus_message_handler_t fn,
+                  void *ctx_take)
 {
     sd_bus_slot *slot = NULL;
     int rc;
 
     rc = !bus->bus ? -ENOTCONN
-                   : sd_bus_call_async (bus->bus, &slot, m, fn, ctx_take,
+                   : sd_bus_call_async (bus->bus,
+                                        &slot,
+                                        m,
+                                        fn,
+                                        ctx_take,
                                         HKD_BUS_CALL_MS * UINT64_C (1000));
     if (rc < 0) {
         free (ctx_take);

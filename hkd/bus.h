@@ -42,7 +42,9 @@ void hkd_bus_drop (struct hkd_bus *bus);
  * fn will not be called.
  */
 enum { HKD_BUS_CALL_MS = 20000 };
-int hkd_bus_call (struct hkd_bus *bus, sd_bus_message *m,
-                  sd_bus_message_handler_t fn, void *ctx_take);
+int hkd_bus_call (struct hkd_bus *bus,
+                  sd_bus_message *m,
+                  sd_bus_message_handler_t fn,
+                  void *ctx_take);
 
 #endif

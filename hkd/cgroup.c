@@ -71,7 +71,8 @@ static bool is_gone (int errnum)
     return errnum == ENOENT || errnum == ENODEV;
 }
 
-static void add_failure (struct hkd_leftovers *left, const char *path,
+static void add_failure (struct hkd_leftovers *left,
+                         const char *path,
                          int errnum)
 {
     char text[PATH_MAX + 64];

@@ -12,7 +12,8 @@
 enum { LINE_BYTES = 4096 };
 
 /* "ADDRESS NAME NAME..": is `name` there, or NAME.SOMETHING? */
-static bool line_names (char *line, const char *name,
+static bool line_names (char *line,
+                        const char *name,
                         char full[HK_HOST_NAME_BYTES])
 {
     size_t n = strlen (name);
@@ -32,7 +33,8 @@ static bool line_names (char *line, const char *name,
     return named && full[0];
 }
 
-int hkd_host_full_name (const char *path, const char *name,
+int hkd_host_full_name (const char *path,
+                        const char *name,
                         char full[HK_HOST_NAME_BYTES])
 {
     char line[LINE_BYTES];
@@ -46,7 +48,8 @@ int hkd_host_full_name (const char *path, const char *name,
     return found ? 0 : -1;
 }
 
-static int read_name (const struct hk_conf *conf, struct hkd_host *host,
+static int read_name (const struct hk_conf *conf,
+                      struct hkd_host *host,
                       struct hk_error *err)
 {
     char name[HK_HOST_NAME_BYTES];
@@ -66,7 +69,8 @@ static int read_name (const struct hk_conf *conf, struct hkd_host *host,
     return 0;
 }
 
-int hkd_host_read (const struct hk_conf *conf, struct hkd_host *host,
+int hkd_host_read (const struct hk_conf *conf,
+                   struct hkd_host *host,
                    struct hk_error *err)
 {
     char text[64];

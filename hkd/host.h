@@ -16,13 +16,15 @@ struct hkd_host {
 /* The name is the `host` option, or the machine's own: its full name stands in
  * /etc/hosts or is not known, since asking DNS may take for ever.
  */
-int hkd_host_read (const struct hk_conf *conf, struct hkd_host *host,
+int hkd_host_read (const struct hk_conf *conf,
+                   struct hkd_host *host,
                    struct hk_error *err);
 
 /* In the text of a hosts file, the name with a dot of the line that names
  * `name`; -1 if there is none.
  */
-int hkd_host_full_name (const char *path, const char *name,
+int hkd_host_full_name (const char *path,
+                        const char *name,
                         char full[HK_HOST_NAME_BYTES]);
 
 #endif

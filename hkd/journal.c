@@ -64,7 +64,8 @@ bool hkd_question_cancelled (struct hkd_question *q)
     return cancelled;
 }
 
-void hkd_question_done (struct hkd_question *q, bool truncated,
+void hkd_question_done (struct hkd_question *q,
+                        bool truncated,
                         const char *text)
 {
     struct hkd_journal *journal = q->journal;
@@ -106,8 +107,8 @@ static void drop_first (struct hkd_question *q)
     pthread_mutex_lock (&q->journal->lock);
     batch = q->batches[0];
     q->batches_count--;
-    memmove (q->batches, q->batches + 1,
-             q->batches_count * sizeof (q->batches[0]));
+    memmove (
+        q->batches, q->batches + 1, q->batches_count * sizeof (q->batches[0]));
     pthread_cond_broadcast (&q->journal->room);
     pthread_mutex_unlock (&q->journal->lock);
     json_decref (batch);
@@ -120,8 +121,13 @@ static void send_again (struct hkd_journal *journal)
     sd_event *event = sd_event_source_get_event (journal->io);
 
     journal->again = sd_event_source_disable_unref (journal->again);
-    if (sd_event_add_time_relative (event, &journal->again, CLOCK_BOOTTIME,
-                                    AGAIN_US, 1000, on_again, journal)
+    if (sd_event_add_time_relative (event,
+                                    &journal->again,
+                                    CLOCK_BOOTTIME,
+                                    AGAIN_US,
+                                    1000,
+                                    on_again,
+                                    journal)
         < 0)
         hk_log_throttled (LOG_ERR, "journal", "journal: no timer");
 }
@@ -158,7 +164,9 @@ static void send_all (struct hkd_journal *journal)
         journal->count--;
         pthread_join (q->thread, NULL); /* it has nothing left to do */
         if (!q->cancelled)
-            journal->calls.end (journal->arg, q->seq, q->truncated,
+            journal->calls.end (journal->arg,
+                                q->seq,
+                                q->truncated,
                                 q->text[0] ? q->text : NULL);
         question_free (q);
     }
@@ -172,8 +180,7 @@ static int on_again (sd_event_source *source, uint64_t usec, void *arg)
     return 0;
 }
 
-static int on_wake (sd_event_source *source, int fd, uint32_t events,
-                    void *arg)
+static int on_wake (sd_event_source *source, int fd, uint32_t events, void *arg)
 {
     uint64_t count;
 
@@ -187,15 +194,20 @@ static int on_wake (sd_event_source *source, int fd, uint32_t events,
 
 /* ---- questions ---- */
 
-void hkd_journal_ask (struct hkd_journal *journal, uint64_t seq,
-                      uint64_t jobid, int lines, bool follow)
+void hkd_journal_ask (struct hkd_journal *journal,
+                      uint64_t seq,
+                      uint64_t jobid,
+                      int lines,
+                      bool follow)
 {
     struct hkd_question *q;
     sigset_t all, old;
     int rc;
 
     if (journal->count == HKD_JOURNAL_QUESTIONS) {
-        journal->calls.end (journal->arg, seq, true,
+        journal->calls.end (journal->arg,
+                            seq,
+                            true,
                             "too many questions for the journal at once");
         return;
     }
@@ -246,9 +258,10 @@ struct hkd_journal *hkd_journal_create (sd_event *event,
     pthread_mutex_init (&journal->lock, NULL);
     pthread_cond_init (&journal->room, NULL);
     journal->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-    rc = journal->fd < 0 ? -errno
-                         : sd_event_add_io (event, &journal->io, journal->fd,
-                                            EPOLLIN, on_wake, journal);
+    rc = journal->fd < 0
+             ? -errno
+             : sd_event_add_io (
+                 event, &journal->io, journal->fd, EPOLLIN, on_wake, journal);
     if (rc < 0) {
         hkd_journal_destroy (journal);
         errno = -rc;

@@ -32,8 +32,11 @@ void hkd_journal_destroy (struct hkd_journal *journal);
 /* jobid 0: of all.  lines 0: as many as are told at most.  The end comes in any
  * case, maybe before the call returns.
  */
-void hkd_journal_ask (struct hkd_journal *journal, uint64_t seq,
-                      uint64_t jobid, int lines, bool follow);
+void hkd_journal_ask (struct hkd_journal *journal,
+                      uint64_t seq,
+                      uint64_t jobid,
+                      int lines,
+                      bool follow);
 /* The link is down: nobody waits for an answer any more. */
 void hkd_journal_cancel (struct hkd_journal *journal);
 

@@ -9,7 +9,7 @@
 enum {
     HKD_JOURNAL_QUESTIONS = 4,
     HKD_JOURNAL_LINES = 10000,
-    HKD_JOURNAL_BATCH = 64, /* lines of a message */
+    HKD_JOURNAL_BATCH = 64,  /* lines of a message */
     HKD_JOURNAL_BATCHES = 4, /* that wait to be sent */
     HKD_JOURNAL_FOLLOW_MS = 600000,
 };
@@ -36,7 +36,8 @@ void *hkd_question_read (void *arg);
 /* For the thread.  False when it is to end; takes the array in any case. */
 bool hkd_question_put (struct hkd_question *q, json_t *lines_take);
 bool hkd_question_cancelled (struct hkd_question *q);
-void hkd_question_done (struct hkd_question *q, bool truncated,
+void hkd_question_done (struct hkd_question *q,
+                        bool truncated,
                         const char *text);
 
 #endif

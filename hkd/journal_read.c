@@ -73,8 +73,14 @@ static json_t *line (sd_journal *j)
     field (j, "_COMM", comm, sizeof (comm));
     field (j, "_PID", pid, sizeof (pid));
     field (j, "MESSAGE", message, sizeof (message) - 256);
-    snprintf (text, sizeof (text), "%s %s[%s]: %.*s", when, comm, pid,
-              LINE_BYTES - 256, message);
+    snprintf (text,
+              sizeof (text),
+              "%s %s[%s]: %.*s",
+              when,
+              comm,
+              pid,
+              LINE_BYTES - 256,
+              message);
     return json_string (text);
 }
 
@@ -151,7 +157,10 @@ static int open_journal (struct reader *r)
         snprintf (match, sizeof (match), "HK_JOBID=%s", jobid);
     else
         snprintf (match, sizeof (match), "SYSLOG_IDENTIFIER=flux-housekeeping");
-    snprintf (r->unit, sizeof (r->unit), "%s%s", unit_prefix,
+    snprintf (r->unit,
+              sizeof (r->unit),
+              "%s%s",
+              unit_prefix,
               r->q->jobid ? jobid : "");
     if (rc >= 0)
         rc = sd_journal_set_data_threshold (r->j, MESSAGE_BYTES);
@@ -175,7 +184,9 @@ void *hkd_question_read (void *arg)
         rc = read_on (&r);
     if (rc >= 0 && r.q->follow) {
         rc = follow (&r);
-        snprintf (text, sizeof (text), "followed for %d minutes, ask again",
+        snprintf (text,
+                  sizeof (text),
+                  "followed for %d minutes, ask again",
                   HKD_JOURNAL_FOLLOW_MS / 60000);
     }
     if (rc < 0)

@@ -133,8 +133,10 @@ static void on_adopted (void *arg)
 
 /* ---- reload ---- */
 
-static bool same (const struct hk_conf *a, const struct hk_conf *b,
-                  const char *section, const char *name)
+static bool same (const struct hk_conf *a,
+                  const struct hk_conf *b,
+                  const char *section,
+                  const char *name)
 {
     char *x = hk_conf_get (a, section, name);
     char *y = hk_conf_get (b, section, name);
@@ -145,7 +147,8 @@ static bool same (const struct hk_conf *a, const struct hk_conf *b,
     return equal;
 }
 
-static int check_reload (const struct hk_conf *old, const struct hk_conf *new,
+static int check_reload (const struct hk_conf *old,
+                         const struct hk_conf *new,
                          struct hk_error *err)
 {
     if (!same (old, new, "hkd", "run-dir"))
@@ -196,7 +199,8 @@ static int reload (struct hkd_node *node, struct hk_error *err)
 }
 
 static int on_hangup (sd_event_source *source,
-                      const struct signalfd_siginfo *info, void *arg)
+                      const struct signalfd_siginfo *info,
+                      void *arg)
 {
     struct hkd_node *node = arg;
     struct timespec ts;
@@ -205,7 +209,8 @@ static int on_hangup (sd_event_source *source,
     (void)source;
     (void)info;
     clock_gettime (CLOCK_MONOTONIC, &ts);
-    sd_notifyf (0, "RELOADING=1\nMONOTONIC_USEC=%" PRIi64,
+    sd_notifyf (0,
+                "RELOADING=1\nMONOTONIC_USEC=%" PRIi64,
                 (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000);
     if (reload (node, &err) < 0)
         hk_log (LOG_ERR, "the configuration stays as it was: %s", err.text);
@@ -229,7 +234,9 @@ static int on_lines (void *arg, uint64_t seq, json_t *lines)
     return hkd_node_send (node, &msg);
 }
 
-static void on_lines_end (void *arg, uint64_t seq, bool truncated,
+static void on_lines_end (void *arg,
+                          uint64_t seq,
+                          bool truncated,
                           const char *text)
 {
     struct hkd_node *node = arg;
@@ -268,8 +275,13 @@ static int loop_create (struct hkd_node *node, struct hk_error *err)
 
     if ((rc = sd_event_default (&node->event)) < 0
         || (rc = add_signals (node)) < 0
-        || (rc = sd_event_add_time (node->event, &node->timer, CLOCK_BOOTTIME,
-                                    0, 1000, on_timer, node))
+        || (rc = sd_event_add_time (node->event,
+                                    &node->timer,
+                                    CLOCK_BOOTTIME,
+                                    0,
+                                    1000,
+                                    on_timer,
+                                    node))
                < 0
         || (rc = sd_event_add_post (node->event, NULL, on_post, node)) < 0)
         return hk_error_errno (err, -rc, "event loop");
@@ -291,10 +303,10 @@ static int parts_create (struct hkd_node *node, struct hk_error *err)
     static const struct hkd_journal_calls journal_calls = { on_lines,
                                                             on_lines_end };
 
-    node->runs = hkd_runs_create (node->conf, node->host.name,
-                                  node->host.boot_id);
-    node->units = hkd_units_create (node->event, node->conf, node->host.name,
-                                    &units_calls, node);
+    node->runs = hkd_runs_create (
+        node->conf, node->host.name, node->host.boot_id);
+    node->units = hkd_units_create (
+        node->event, node->conf, node->host.name, &units_calls, node);
     node->journal = hkd_journal_create (node->event, &journal_calls, node);
     if (!node->units || !node->journal)
         return hk_error_set (err, ENOMEM, "out of memory");
@@ -347,8 +359,8 @@ int hkd_node_run (struct hkd_node *node, struct hk_error *err)
     int rc;
 
     hkd_seen_load (node->conf->run_dir, &node->seen);
-    if (hkd_runfile_each (node->conf->run_dir, node->host.boot_id, load_run,
-                          node, err)
+    if (hkd_runfile_each (
+            node->conf->run_dir, node->host.boot_id, load_run, node, err)
         < 0)
         return -1;
     hkd_units_adopt (node->units);

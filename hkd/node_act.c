@@ -9,8 +9,10 @@
 #include "hkd/node_impl.h"
 #include "hkd/scripts.h"
 
-static void work_add (struct hkd_node *node, enum hkd_work_kind kind,
-                      const struct hk_run *run, const char *text)
+static void work_add (struct hkd_node *node,
+                      enum hkd_work_kind kind,
+                      const struct hk_run *run,
+                      const char *text)
 {
     struct hkd_work *work = calloc (1, sizeof (*work));
 
@@ -48,8 +50,10 @@ void hkd_node_drop_work (struct hkd_node *node)
 
 /* ---- work ---- */
 
-static void tell_failed (struct hkd_node *node, const struct hkd_work *work,
-                         const char *reason, bool no_scripts)
+static void tell_failed (struct hkd_node *node,
+                         const struct hkd_work *work,
+                         const char *reason,
+                         bool no_scripts)
 {
     struct hkd_event ev = { .kind = HKD_EV_START_FAILED,
                             .alloc = work->alloc,
@@ -60,7 +64,8 @@ static void tell_failed (struct hkd_node *node, const struct hkd_work *work,
     hkd_node_feed (node, &ev, NULL);
 }
 
-static void tell_prepared (struct hkd_node *node, const struct hkd_work *work,
+static void tell_prepared (struct hkd_node *node,
+                           const struct hkd_work *work,
                            const struct hkd_scripts *scripts)
 {
     struct hkd_event ev = { .kind = HKD_EV_PREPARED,
@@ -85,12 +90,15 @@ static bool is_blocked (struct hkd_node *node, const struct hkd_work *work)
     char reason[HK_REASON_BYTES];
     bool blocked;
 
-    hkd_leftovers_read (hkd_unit_older_cgroup (node->units, work->alloc,
-                                               work->attempt),
-                        &left);
+    hkd_leftovers_read (
+        hkd_unit_older_cgroup (node->units, work->alloc, work->attempt), &left);
     if ((blocked = left.count > 0)) {
-        snprintf (reason, sizeof (reason), "%zu processes of an earlier attempt "
-                  "are left: %s", left.count, left.list[0]);
+        snprintf (reason,
+                  sizeof (reason),
+                  "%zu processes of an earlier attempt "
+                  "are left: %s",
+                  left.count,
+                  left.list[0]);
         tell_failed (node, work, reason, false);
     }
     hkd_leftovers_fini (&left);
@@ -101,8 +109,8 @@ static void prepare (struct hkd_node *node, const struct hkd_work *work)
 {
     const struct hk_policy *policy = hk_conf_policy (node->conf,
                                                      node->host.name);
-    const struct hk_start *start = hkd_runs_start (node->runs, work->alloc,
-                                                   work->attempt);
+    const struct hk_start *start = hkd_runs_start (
+        node->runs, work->alloc, work->attempt);
     struct hkd_scripts scripts;
     struct hk_error err;
 
@@ -118,14 +126,16 @@ static void prepare (struct hkd_node *node, const struct hkd_work *work)
     else if (hkd_unit_prepare (node->units, start, &scripts, &err) < 0)
         tell_failed (node, work, err.text, false);
     else
-        tell_prepared (node, work, hkd_unit_scripts (node->units, work->alloc,
-                                                     work->attempt));
+        tell_prepared (
+            node,
+            work,
+            hkd_unit_scripts (node->units, work->alloc, work->attempt));
 }
 
 static void look (struct hkd_node *node, const struct hkd_work *work)
 {
-    const char *cgroup = hkd_unit_cgroup (node->units, work->alloc,
-                                          work->attempt);
+    const char *cgroup = hkd_unit_cgroup (
+        node->units, work->alloc, work->attempt);
     static const char *const unknown[] = { "? the cgroup is not known yet" };
     struct hkd_leftovers left = { .count = 0 };
     struct hkd_event ev = { .kind = HKD_EV_CGROUP,
@@ -136,8 +146,7 @@ static void look (struct hkd_node *node, const struct hkd_work *work)
         hkd_leftovers_read (cgroup, &left);
         ev.cgroup.leftovers = (const char *const *)left.list;
         ev.cgroup.count = left.count;
-    }
-    else {
+    } else {
         ev.cgroup.leftovers = unknown;
         ev.cgroup.count = 1;
     }
@@ -188,52 +197,53 @@ static void say (struct hkd_node *node, const struct hkd_action *act)
 }
 
 /* A run that has no file is not started: nobody would know it again. */
-static void carry_out (struct hkd_node *node, const struct hkd_action *act,
+static void carry_out (struct hkd_node *node,
+                       const struct hkd_action *act,
                        struct hk_error *file_err)
 {
     const struct hk_run *run = act->run;
 
     switch (act->kind) {
-        case HKD_ACT_PREPARE:
-            work_add (node, HKD_WORK_PREPARE, run, NULL);
-            break;
-        case HKD_ACT_UNIT_START:
-            if (file_err->text[0])
-                work_add (node, HKD_WORK_FAILED, run, file_err->text);
-            else
-                hkd_unit_start (node->units, run->alloc, run->attempt);
-            break;
-        case HKD_ACT_FILE:
-            if (hkd_runfile_write (node->conf->run_dir, run, file_err) < 0)
-                hk_log_throttled (LOG_ERR, "file", "a run cannot be kept: %s",
-                                  file_err->text);
-            break;
-        case HKD_ACT_SIGNAL:
-            hkd_unit_signal (node->units, run->alloc, run->attempt,
-                             act->signal);
-            break;
-        case HKD_ACT_CGROUP:
-            work_add (node, HKD_WORK_CGROUP, run, NULL);
-            break;
-        case HKD_ACT_FORGET:
-            hkd_unit_forget (node->units, run->alloc, run->attempt);
-            break;
-        case HKD_ACT_REPORT:
-            report (node, run);
-            break;
-        case HKD_ACT_STATE:
-            hkd_node_send_state (node);
-            break;
-        case HKD_ACT_STOPPED:
-            stopped (node, act->text);
-            break;
-        case HKD_ACT_LOG:
-            say (node, act);
-            break;
+    case HKD_ACT_PREPARE:
+        work_add (node, HKD_WORK_PREPARE, run, NULL);
+        break;
+    case HKD_ACT_UNIT_START:
+        if (file_err->text[0])
+            work_add (node, HKD_WORK_FAILED, run, file_err->text);
+        else
+            hkd_unit_start (node->units, run->alloc, run->attempt);
+        break;
+    case HKD_ACT_FILE:
+        if (hkd_runfile_write (node->conf->run_dir, run, file_err) < 0)
+            hk_log_throttled (
+                LOG_ERR, "file", "a run cannot be kept: %s", file_err->text);
+        break;
+    case HKD_ACT_SIGNAL:
+        hkd_unit_signal (node->units, run->alloc, run->attempt, act->signal);
+        break;
+    case HKD_ACT_CGROUP:
+        work_add (node, HKD_WORK_CGROUP, run, NULL);
+        break;
+    case HKD_ACT_FORGET:
+        hkd_unit_forget (node->units, run->alloc, run->attempt);
+        break;
+    case HKD_ACT_REPORT:
+        report (node, run);
+        break;
+    case HKD_ACT_STATE:
+        hkd_node_send_state (node);
+        break;
+    case HKD_ACT_STOPPED:
+        stopped (node, act->text);
+        break;
+    case HKD_ACT_LOG:
+        say (node, act);
+        break;
     }
 }
 
-int hkd_node_feed (struct hkd_node *node, struct hkd_event *ev,
+int hkd_node_feed (struct hkd_node *node,
+                   struct hkd_event *ev,
                    struct hk_error *err)
 {
     struct hk_error file_err = { .text = "" };

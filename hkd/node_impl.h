@@ -61,14 +61,15 @@ struct hkd_node {
 
 /* ---- node.c ---- */
 
-int64_t hkd_now_ms (void);  /* CLOCK_BOOTTIME */
+int64_t hkd_now_ms (void); /* CLOCK_BOOTTIME */
 double hkd_wall (void);
 void hkd_node_status (struct hkd_node *node, const char *link_text);
 
 /* ---- node_act.c ---- */
 
 /* Sets the times; carries out what comes of it.  -1: no such run, or refused. */
-int hkd_node_feed (struct hkd_node *node, struct hkd_event *ev,
+int hkd_node_feed (struct hkd_node *node,
+                   struct hkd_event *ev,
                    struct hk_error *err);
 int hkd_node_on_unit (void *arg, struct hkd_event *ev);
 void hkd_node_on_forgotten (void *arg, uint64_t alloc, int attempt);

@@ -22,8 +22,11 @@ static void seen_write (struct hkd_node *node)
     node->seen_at_ms = hkd_now_ms ();
     node->seen_changed = false;
     if (hkd_seen_save (node->conf->run_dir, &node->seen, &err) < 0)
-        hk_log_throttled (LOG_ERR, "seen", "what the coordinator told is not "
-                          "kept: %s", err.text);
+        hk_log_throttled (LOG_ERR,
+                          "seen",
+                          "what the coordinator told is not "
+                          "kept: %s",
+                          err.text);
 }
 
 /* Of welcome it counts only once the coordinator has heard our state: one that
@@ -55,8 +58,11 @@ int hkd_node_send (struct hkd_node *node, struct hk_msg *msg)
         return 0;
     if (errno == EAGAIN)
         return -1;
-    hk_log_throttled (LOG_ERR, "send", "a message of type %s is not sent: %s",
-                      hk_msg_type_name (msg->type), strerror (errno));
+    hk_log_throttled (LOG_ERR,
+                      "send",
+                      "a message of type %s is not sent: %s",
+                      hk_msg_type_name (msg->type),
+                      strerror (errno));
     return 0;
 }
 
@@ -132,8 +138,7 @@ static void on_up (struct hkd_node *node, const struct hk_msg *msg)
     struct hkd_event ev = { .kind = HKD_EV_UP };
     char text[128];
 
-    snprintf (node->instance, sizeof (node->instance), "%s",
-              welcome->instance);
+    snprintf (node->instance, sizeof (node->instance), "%s", welcome->instance);
     node->start = welcome->start;
     node->commit = welcome->commit;
     node->reconcile_ms = welcome->reconcile_ms > 0 ? welcome->reconcile_ms
@@ -168,7 +173,9 @@ static void on_start (struct hkd_node *node, const struct hk_msg *msg)
                               .host = node->host.name };
     struct hk_error err;
 
-    hk_log_with (LOG_DEBUG, &ids, "attempt %d of an allocation is to start",
+    hk_log_with (LOG_DEBUG,
+                 &ids,
+                 "attempt %d of an allocation is to start",
                  msg->start_run.attempt);
     hkd_units_expect (node->units, true);
     if (hkd_node_feed (node, &ev, &err) < 0)
@@ -205,8 +212,11 @@ static void on_ack (struct hkd_node *node, const struct hk_msg *msg)
 
 static void on_error (const struct hk_msg *msg)
 {
-    hk_log_throttled (LOG_ERR, "error", "the coordinator says: %s: %s",
-                      msg->error.code, msg->error.text);
+    hk_log_throttled (LOG_ERR,
+                      "error",
+                      "the coordinator says: %s: %s",
+                      msg->error.code,
+                      msg->error.text);
 }
 
 static void on_message (struct hkd_node *node, const struct hk_msg *msg)
@@ -226,8 +236,11 @@ static void on_message (struct hkd_node *node, const struct hk_msg *msg)
     }
     seen_set (node, msg->start, msg->commit);
     if (msg->type == HK_MSG_LOG)
-        hkd_journal_ask (node->journal, msg->seq, msg->query.jobid,
-                         msg->query.lines, msg->query.follow);
+        hkd_journal_ask (node->journal,
+                         msg->seq,
+                         msg->query.jobid,
+                         msg->query.lines,
+                         msg->query.follow);
     for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++)
         if (rows[i].type == msg->type)
             rows[i].fn (node, msg);
@@ -239,10 +252,10 @@ static void pump (struct hkd_node *node)
     struct hk_error err;
     struct hk_msg msg;
 
-    while (node->link
-           && hk_link_client_next (node->link, hkd_now_ms (), &event, &msg,
-                                   &err)
-                  > 0) {
+    while (
+        node->link
+        && hk_link_client_next (node->link, hkd_now_ms (), &event, &msg, &err)
+               > 0) {
         if (event == HK_CLIENT_DOWN) {
             on_down (node, err.text);
             continue;
@@ -285,7 +298,9 @@ void hkd_node_link_tick (struct hkd_node *node, int64_t now_ms)
 
 /* ---- open and close ---- */
 
-static int on_readable (sd_event_source *source, int fd, uint32_t events,
+static int on_readable (sd_event_source *source,
+                        int fd,
+                        uint32_t events,
                         void *arg)
 {
     (void)source;
@@ -313,8 +328,11 @@ int hkd_node_link_open (struct hkd_node *node, struct hk_error *err)
 
     if (!(node->link = hk_link_client_create (&client, err)))
         return -1;
-    rc = sd_event_add_io (node->event, &node->link_io,
-                          hk_link_client_fd (node->link), EPOLLIN, on_readable,
+    rc = sd_event_add_io (node->event,
+                          &node->link_io,
+                          hk_link_client_fd (node->link),
+                          EPOLLIN,
+                          on_readable,
                           node);
     if (rc < 0)
         return hk_error_errno (err, -rc, "link");

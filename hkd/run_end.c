@@ -183,10 +183,11 @@ static void give_up (struct hkd_runs *runs, struct hkd_run *run)
 
     snprintf (reason,
               sizeof (reason),
-              "%s%s%zu processes are left after KILL%s%s",
+              "%s%s%zu %s left after KILL%s%s",
               run->pub.reason,
               run->pub.reason[0] ? "; " : "",
               run->pub.leftovers_count,
+              run->pub.leftovers_count == 1 ? "process is" : "processes are",
               run->pub.leftovers_count ? ": " : "",
               run->pub.leftovers_count ? run->pub.leftovers[0] : "");
     if (meant != HK_OUTCOME_KILLED)

@@ -133,7 +133,9 @@ static int add_folder (struct hkd_scripts *scripts,
     return rc;
 }
 
-static int join (char *path, const char *dir, const char *rest,
+static int join (char *path,
+                 const char *dir,
+                 const char *rest,
                  struct hk_error *err)
 {
     if (snprintf (path, PATH_MAX, "%s/%s", dir, rest) < PATH_MAX)
@@ -175,7 +177,9 @@ int hkd_scripts_find (const struct hk_conf *conf,
     struct hkd_scripts found = { .list = NULL };
 
     if (userid == 0 && !policy->allow_userid_0)
-        return hk_error_set (err, EPERM, "the job was root's, and "
+        return hk_error_set (err,
+                             EPERM,
+                             "the job was root's, and "
                              "allow-userid-0 is off");
     if (find (conf, &found, err) < 0) {
         hkd_scripts_fini (&found);

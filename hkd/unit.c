@@ -13,7 +13,8 @@
 
 /* ---- the list ---- */
 
-struct hkd_unit *hkd_unit_find (const struct hkd_units *units, uint64_t alloc,
+struct hkd_unit *hkd_unit_find (const struct hkd_units *units,
+                                uint64_t alloc,
                                 int attempt)
 {
     struct hkd_unit *u = units->first;
@@ -50,7 +51,8 @@ struct hkd_unit *hkd_unit_by_path (const struct hkd_units *units,
     return found;
 }
 
-struct hkd_unit *hkd_unit_add (struct hkd_units *units, uint64_t alloc,
+struct hkd_unit *hkd_unit_add (struct hkd_units *units,
+                               uint64_t alloc,
                                int attempt)
 {
     const struct hk_policy *policy = hk_conf_policy (units->conf, units->host);
@@ -141,7 +143,8 @@ void hkd_units_want_bus (struct hkd_units *units)
                       || units->wanted_list || units->expecting);
 }
 
-int hkd_unit_tell (struct hkd_unit *u, enum hkd_event_kind kind,
+int hkd_unit_tell (struct hkd_unit *u,
+                   enum hkd_event_kind kind,
                    struct hkd_event *ev)
 {
     ev->kind = kind;
@@ -181,8 +184,8 @@ static void on_up (void *arg, sd_bus *bus)
     int rc = hkd_units_match (units, bus);
 
     if (rc < 0)
-        hk_log (LOG_ERR, "systemd's signals cannot be heard: %s",
-                strerror (-rc));
+        hk_log (
+            LOG_ERR, "systemd's signals cannot be heard: %s", strerror (-rc));
     for (struct hkd_unit *u = units->first; u; u = u->next) {
         if (u->state == HKD_UNIT_WAITING)
             hkd_unit_start_now (u);
@@ -267,7 +270,8 @@ int hkd_unit_prepare (struct hkd_units *units,
 }
 
 const struct hkd_scripts *hkd_unit_scripts (const struct hkd_units *units,
-                                            uint64_t alloc, int attempt)
+                                            uint64_t alloc,
+                                            int attempt)
 {
     const struct hkd_unit *u = hkd_unit_find (units, alloc, attempt);
 
@@ -287,7 +291,9 @@ void hkd_unit_start (struct hkd_units *units, uint64_t alloc, int attempt)
         hkd_unit_start_now (u);
 }
 
-void hkd_unit_signal (struct hkd_units *units, uint64_t alloc, int attempt,
+void hkd_unit_signal (struct hkd_units *units,
+                      uint64_t alloc,
+                      int attempt,
                       int signum)
 {
     struct hkd_unit *u = hkd_unit_find (units, alloc, attempt);
@@ -302,7 +308,8 @@ void hkd_unit_signal (struct hkd_units *units, uint64_t alloc, int attempt,
     hkd_unit_kill (u);
 }
 
-const char *hkd_unit_cgroup (const struct hkd_units *units, uint64_t alloc,
+const char *hkd_unit_cgroup (const struct hkd_units *units,
+                             uint64_t alloc,
                              int attempt)
 {
     const struct hkd_unit *u = hkd_unit_find (units, alloc, attempt);
@@ -313,7 +320,8 @@ const char *hkd_unit_cgroup (const struct hkd_units *units, uint64_t alloc,
 }
 
 const char *hkd_unit_older_cgroup (const struct hkd_units *units,
-                                   uint64_t alloc, int attempt)
+                                   uint64_t alloc,
+                                   int attempt)
 {
     for (const struct hkd_unit *u = units->first; u; u = u->next)
         if (u->alloc == alloc && u->attempt != attempt
@@ -370,7 +378,7 @@ void hkd_units_tick (struct hkd_units *units, int64_t now_ms)
         }
         if (u->state == HKD_UNIT_WAITING
             && (u->why || now_ms >= u->since_ms + HKD_START_LIMIT_MS))
-            hkd_unit_start_failed (u, u->why ? u->why
-                                             : "systemd does not answer");
+            hkd_unit_start_failed (u,
+                                   u->why ? u->why : "systemd does not answer");
     }
 }

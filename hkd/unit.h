@@ -57,19 +57,24 @@ int hkd_unit_prepare (struct hkd_units *units,
                       struct hk_error *err);
 /* Those of a prepared unit, borrowed; NULL if there is none. */
 const struct hkd_scripts *hkd_unit_scripts (const struct hkd_units *units,
-                                            uint64_t alloc, int attempt);
+                                            uint64_t alloc,
+                                            int attempt);
 void hkd_unit_start (struct hkd_units *units, uint64_t alloc, int attempt);
 /* No further script of it starts, and each process of it gets the signal. */
-void hkd_unit_signal (struct hkd_units *units, uint64_t alloc, int attempt,
+void hkd_unit_signal (struct hkd_units *units,
+                      uint64_t alloc,
+                      int attempt,
                       int signum);
 /* The unit's cgroup as systemd names it; "" if there is none, NULL while it is
  * not known.
  */
-const char *hkd_unit_cgroup (const struct hkd_units *units, uint64_t alloc,
+const char *hkd_unit_cgroup (const struct hkd_units *units,
+                             uint64_t alloc,
                              int attempt);
 /* The cgroup of an earlier attempt that systemd has not let go of; else "". */
 const char *hkd_unit_older_cgroup (const struct hkd_units *units,
-                                   uint64_t alloc, int attempt);
+                                   uint64_t alloc,
+                                   int attempt);
 void hkd_unit_forget (struct hkd_units *units, uint64_t alloc, int attempt);
 
 /* When to call _tick, CLOCK_BOOTTIME in ms; INT64_MAX: never. */

@@ -15,9 +15,9 @@
 
 enum {
     HKD_UNIT_NAME_BYTES = 256,
-    HKD_UNIT_NAMES_LIMIT = 1000,  /* of one job id */
-    HKD_START_LIMIT_MS = 300000,  /* then start-failed */
-    HKD_CHECK_MS = 500,           /* after the start: are properties as asked */
+    HKD_UNIT_NAMES_LIMIT = 1000, /* of one job id */
+    HKD_START_LIMIT_MS = 300000, /* then start-failed */
+    HKD_CHECK_MS = 500,          /* after the start: are properties as asked */
     HKD_FORGET_AGAIN_MS = 60000,
 };
 
@@ -53,10 +53,10 @@ struct hkd_props {
 
 enum hkd_unit_state {
     HKD_UNIT_PREPARED = 0,
-    HKD_UNIT_WAITING, /* for a connection, to be started */
-    HKD_UNIT_ASKED,   /* start was sent */
-    HKD_UNIT_CHECKING, /* of a unit of that name: is it ours? */
-    HKD_UNIT_STARTED, /* systemd has it */
+    HKD_UNIT_WAITING,   /* for a connection, to be started */
+    HKD_UNIT_ASKED,     /* start was sent */
+    HKD_UNIT_CHECKING,  /* of a unit of that name: is it ours? */
+    HKD_UNIT_STARTED,   /* systemd has it */
     HKD_UNIT_FORGOTTEN, /* to be let go */
 };
 
@@ -71,27 +71,27 @@ struct hkd_unit {
     bool exit_on_first_error;
     enum hkd_unit_state state;
     char name[HKD_UNIT_NAME_BYTES];
-    char *path;       /* its object */
-    unsigned name_no; /* N of the name, 1: none */
-    bool lost;        /* a start was sent that got no answer */
-    int signum;       /* was sent last; 0: none */
-    char *why;        /* it cannot be started: told with the next tick */
-    int64_t since_ms; /* start was wanted */
-    int64_t check_ms; /* compare the properties; INT64_MAX: done */
+    char *path;        /* its object */
+    unsigned name_no;  /* N of the name, 1: none */
+    bool lost;         /* a start was sent that got no answer */
+    int signum;        /* was sent last; 0: none */
+    char *why;         /* it cannot be started: told with the next tick */
+    int64_t since_ms;  /* start was wanted */
+    int64_t check_ms;  /* compare the properties; INT64_MAX: done */
     int64_t forget_ms; /* ask again to let go of it */
-    bool told;        /* STARTED or UNIT */
+    bool told;         /* STARTED or UNIT */
     struct hkd_scripts scripts;
     struct hk_script_result *results; /* as many; names are those of scripts */
     uint32_t *pids;
     char active_state[32];
     char invocation[HK_ID_BYTES];
     char *cgroup;
-    bool job_done;  /* the start job is over */
+    bool job_done;   /* the start job is over */
     unsigned asking; /* answers that are awaited */
-    bool changed;   /* since they were asked for */
-    bool finished;  /* FINISHED was told */
-    bool listed;    /* in the list that is being read */
-    bool let_go;    /* systemd was told to, and we that it was */
+    bool changed;    /* since they were asked for */
+    bool finished;   /* FINISHED was told */
+    bool listed;     /* in the list that is being read */
+    bool let_go;     /* systemd was told to, and we that it was */
 };
 
 struct hkd_units {
@@ -113,14 +113,16 @@ struct hkd_units {
 
 /* ---- unit.c ---- */
 
-struct hkd_unit *hkd_unit_find (const struct hkd_units *units, uint64_t alloc,
+struct hkd_unit *hkd_unit_find (const struct hkd_units *units,
+                                uint64_t alloc,
                                 int attempt);
 /* The one that systemd has, rather than one that only asks for that name. */
 struct hkd_unit *hkd_unit_by_name (const struct hkd_units *units,
                                    const char *name);
 struct hkd_unit *hkd_unit_by_path (const struct hkd_units *units,
                                    const char *path);
-struct hkd_unit *hkd_unit_add (struct hkd_units *units, uint64_t alloc,
+struct hkd_unit *hkd_unit_add (struct hkd_units *units,
+                               uint64_t alloc,
                                int attempt);
 void hkd_unit_drop (struct hkd_unit *u); /* only our memory of it */
 int hkd_unit_set_name (struct hkd_unit *u, const char *name);
@@ -129,7 +131,8 @@ int64_t hkd_units_now (struct hkd_units *units);
 /* Keeps the connection while there is something to do with it. */
 void hkd_units_want_bus (struct hkd_units *units);
 /* Fills kind, alloc and attempt. */
-int hkd_unit_tell (struct hkd_unit *u, enum hkd_event_kind kind,
+int hkd_unit_tell (struct hkd_unit *u,
+                   enum hkd_event_kind kind,
                    struct hkd_event *ev);
 
 /* What an answer finds its unit by: it may be gone by then. */
@@ -145,10 +148,14 @@ struct hkd_unit *hkd_call_unit (const struct hkd_call *call);
 /* Send m, which may be NULL with rc saying why, and unref it; a failure is
  * logged.  The answer goes to fn.
  */
-int hkd_call_send (struct hkd_units *units, sd_bus_message *m, int rc,
-                   sd_bus_message_handler_t fn, struct hkd_call *take);
+int hkd_call_send (struct hkd_units *units,
+                   sd_bus_message *m,
+                   int rc,
+                   sd_bus_message_handler_t fn,
+                   struct hkd_call *take);
 /* A new call of systemd's manager; negative errno on failure. */
-int hkd_manager_call (struct hkd_units *units, const char *method,
+int hkd_manager_call (struct hkd_units *units,
+                      const char *method,
                       sd_bus_message **m);
 /* An error of a call whose failure changes nothing but is to be seen. */
 void hkd_call_failed (const struct hkd_call *call, const sd_bus_error *error);
@@ -179,10 +186,14 @@ void hkd_unit_gone (struct hkd_unit *u);
 
 void hkd_units_list (struct hkd_units *units);
 /* All properties of a unit, or one of its service; fn gets the call. */
-int hkd_units_get_all (struct hkd_units *units, const char *name,
-                       sd_bus_message_handler_t fn, struct hkd_call *call);
-int hkd_units_get (struct hkd_units *units, const char *name,
-                   const char *property, sd_bus_message_handler_t fn,
+int hkd_units_get_all (struct hkd_units *units,
+                       const char *name,
+                       sd_bus_message_handler_t fn,
+                       struct hkd_call *call);
+int hkd_units_get (struct hkd_units *units,
+                   const char *name,
+                   const char *property,
+                   sd_bus_message_handler_t fn,
                    struct hkd_call *call);
 
 /* ---- unit_message.c ---- */
@@ -196,11 +207,14 @@ int64_t hkd_unit_stop_ms (const struct hkd_unit *u);
 /* An array of properties; negative errno on failure; caller ends with _fini. */
 int hkd_props_read (sd_bus_message *m, struct hkd_props *props);
 /* One, whose value is next. */
-int hkd_prop_read (sd_bus_message *m, const char *name,
+int hkd_prop_read (sd_bus_message *m,
+                   const char *name,
                    struct hkd_props *props);
 void hkd_props_fini (struct hkd_props *props);
 /* What differs from what was asked for, "" if nothing does. */
-void hkd_props_compare (const struct hkd_unit *u, const struct hkd_props *props,
-                        char *text, size_t size);
+void hkd_props_compare (const struct hkd_unit *u,
+                        const struct hkd_props *props,
+                        char *text,
+                        size_t size);
 
 #endif

@@ -10,8 +10,10 @@
 
 enum { FOREIGN_BYTES = 32 << 10, LIST_LIMIT = 4096 };
 
-static int ask_properties (struct hkd_units *units, const char *name,
-                           const char *member, sd_bus_message **m)
+static int ask_properties (struct hkd_units *units,
+                           const char *name,
+                           const char *member,
+                           sd_bus_message **m)
 {
     sd_bus *bus = hkd_bus_get (units->bus);
     char *path = NULL;
@@ -19,15 +21,20 @@ static int ask_properties (struct hkd_units *units, const char *name,
                  : -ENOTCONN;
 
     if (rc >= 0)
-        rc = sd_bus_message_new_method_call (bus, m, HKD_SYSTEMD, path,
+        rc = sd_bus_message_new_method_call (bus,
+                                             m,
+                                             HKD_SYSTEMD,
+                                             path,
                                              "org.freedesktop.DBus.Properties",
                                              member);
     free (path);
     return rc;
 }
 
-int hkd_units_get_all (struct hkd_units *units, const char *name,
-                       sd_bus_message_handler_t fn, struct hkd_call *call)
+int hkd_units_get_all (struct hkd_units *units,
+                       const char *name,
+                       sd_bus_message_handler_t fn,
+                       struct hkd_call *call)
 {
     sd_bus_message *m = NULL;
     int rc = ask_properties (units, name, "GetAll", &m);
@@ -39,8 +46,10 @@ int hkd_units_get_all (struct hkd_units *units, const char *name,
     return hkd_call_send (units, m, rc, fn, call);
 }
 
-int hkd_units_get (struct hkd_units *units, const char *name,
-                   const char *property, sd_bus_message_handler_t fn,
+int hkd_units_get (struct hkd_units *units,
+                   const char *name,
+                   const char *property,
+                   sd_bus_message_handler_t fn,
                    struct hkd_call *call)
 {
     sd_bus_message *m = NULL;
@@ -64,8 +73,11 @@ static void add_foreign (struct hkd_units *units, const char *name)
     char *text;
 
     if (strlen (old) + strlen (name) + 2 > FOREIGN_BYTES) {
-        hk_log_throttled (LOG_WARNING, "foreign", "%s and more: too many units "
-                          "that are not hkd's", name);
+        hk_log_throttled (LOG_WARNING,
+                          "foreign",
+                          "%s and more: too many units "
+                          "that are not hkd's",
+                          name);
         return;
     }
     if (asprintf (&text, "%s%s%s", old, *old ? " " : "", name) < 0)
@@ -80,8 +92,8 @@ static void list_done (struct hkd_units *units)
         return;
     if (units->foreign_next
         && strcmp (units->foreign_next, hkd_units_foreign (units)) != 0)
-        hk_log (LOG_WARNING, "units that are not hkd's: %s",
-                units->foreign_next);
+        hk_log (
+            LOG_WARNING, "units that are not hkd's: %s", units->foreign_next);
     free (units->foreign);
     units->foreign = units->foreign_next;
     units->foreign_next = NULL;
@@ -118,8 +130,10 @@ static int set_scripts (struct hkd_unit *u, const struct hkd_props *p)
 }
 
 /* False if the state machine knows no run of it. */
-static bool adopt (struct hkd_units *units, const char *name,
-                   const struct hkd_props *p, bool job_done)
+static bool adopt (struct hkd_units *units,
+                   const char *name,
+                   const struct hkd_props *p,
+                   bool job_done)
 {
     struct hkd_unit *u = hkd_unit_add (units, p->alloc, p->attempt);
     struct hk_run run = { .alloc = p->alloc, .attempt = p->attempt };
@@ -178,7 +192,8 @@ static int on_listed_unit (sd_bus_message *m, void *arg, sd_bus_error *ret)
     return 0;
 }
 
-static void ask_listed (struct hkd_units *units, const char *name,
+static void ask_listed (struct hkd_units *units,
+                        const char *name,
                         bool job_done)
 {
     struct listed *listed = calloc (1, sizeof (*listed));
@@ -188,8 +203,8 @@ static void ask_listed (struct hkd_units *units, const char *name,
         listed->job_done = job_done;
         snprintf (listed->call.name, sizeof (listed->call.name), "%s", name);
     }
-    if (hkd_units_get_all (units, name, on_listed_unit,
-                           (struct hkd_call *)listed)
+    if (hkd_units_get_all (
+            units, name, on_listed_unit, (struct hkd_call *)listed)
         == 0)
         units->looks_left++;
     else
@@ -198,8 +213,10 @@ static void ask_listed (struct hkd_units *units, const char *name,
 
 /* ---- the list ---- */
 
-static void take_listed (struct hkd_units *units, const char *name,
-                         const char *active_state, bool job_done)
+static void take_listed (struct hkd_units *units,
+                         const char *name,
+                         const char *active_state,
+                         bool job_done)
 {
     struct hkd_unit *u = hkd_unit_by_name (units, name);
 
@@ -229,8 +246,17 @@ static int read_list (sd_bus_message *m, struct hkd_units *units)
     int rc = sd_bus_message_enter_container (m, 'a', "(ssssssouso)");
 
     while (rc >= 0
-           && (rc = sd_bus_message_read (m, "(ssssssouso)", &name, NULL, &load,
-                                         &active, NULL, NULL, NULL, &job, NULL,
+           && (rc = sd_bus_message_read (m,
+                                         "(ssssssouso)",
+                                         &name,
+                                         NULL,
+                                         &load,
+                                         &active,
+                                         NULL,
+                                         NULL,
+                                         NULL,
+                                         &job,
+                                         NULL,
                                          NULL))
                   > 0) {
         if (!strcmp (load, "not-found"))
@@ -256,7 +282,9 @@ static int on_list (sd_bus_message *m, void *arg, sd_bus_error *ret)
     for (u = units->first; u; u = u->next)
         u->listed = false;
     if (error || (rc = read_list (m, units)) < 0) {
-        hk_log_throttled (LOG_ERR, "list", "systemd does not list its units: %s",
+        hk_log_throttled (LOG_ERR,
+                          "list",
+                          "systemd does not list its units: %s",
                           error ? error->message : strerror (-rc));
         hkd_bus_drop (units->bus); /* and again */
         return 0;
@@ -289,8 +317,8 @@ void hkd_units_list (struct hkd_units *units)
         call->method = "ListUnitsByPatterns";
     }
     if ((rc = hkd_manager_call (units, "ListUnitsByPatterns", &m)) >= 0)
-        rc = sd_bus_message_append (m, "asas", 0, 1,
-                                    HKD_UNIT_PREFIX "*.service");
+        rc = sd_bus_message_append (
+            m, "asas", 0, 1, HKD_UNIT_PREFIX "*.service");
     if (hkd_call_send (units, m, rc, on_list, call) < 0)
         units->looking = false;
 }

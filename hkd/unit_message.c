@@ -65,8 +65,9 @@ static int put_environment (sd_bus_message *m, const struct hkd_unit *u)
         || (rc = put_env (m, "FLUX_JOB_USERID=%" PRIu32, u->start.userid)) < 0
         || (rc = put_env (m, "FLUX_JOB_RANKS=%s", u->start.ranks)) < 0
         || (rc = put_env (m, "FLUX_URI=%s", conf->flux_uri)) < 0
-        || (rc = put_env (m, "FLUX_OWNER_USERID=%lu",
-                          (unsigned long)conf->flux_owner)) < 0
+        || (rc = put_env (
+                m, "FLUX_OWNER_USERID=%lu", (unsigned long)conf->flux_owner))
+               < 0
         || (rc = put_env (m, "HK_ALLOC=%" PRIu64, u->alloc)) < 0
         || (rc = put_env (m, "HK_ATTEMPT=%d", u->attempt)) < 0
         || (rc = put_env (m, "HK_HOST=%s", u->units->host)) < 0
@@ -83,8 +84,8 @@ static int put_go_file (sd_bus_message *m, const struct hkd_unit *u)
     char path[HKD_PATH_BYTES];
 
     hkd_go_path (u->units->conf->run_dir, u->alloc, u->attempt, path);
-    return sd_bus_message_append (m, "(sv)", "EnvironmentFiles", "a(sb)", 1,
-                                  path, 0);
+    return sd_bus_message_append (
+        m, "(sv)", "EnvironmentFiles", "a(sb)", 1, path, 0);
 }
 
 /* systemd expands variables in arguments; "$$" is a dollar. */
@@ -103,7 +104,8 @@ static char *no_variables (const char *text)
     return out;
 }
 
-static int put_command (sd_bus_message *m, const struct hkd_script *script,
+static int put_command (sd_bus_message *m,
+                        const struct hkd_script *script,
                         bool ignore_failure)
 {
     char *arg = no_variables (script->path);
@@ -112,11 +114,11 @@ static int put_command (sd_bus_message *m, const struct hkd_script *script,
     if (!arg)
         return -ENOMEM;
     if (script->by_shell)
-        rc = sd_bus_message_append (m, "(sasb)", "/bin/sh", 2, "/bin/sh", arg,
-                                    ignore_failure);
+        rc = sd_bus_message_append (
+            m, "(sasb)", "/bin/sh", 2, "/bin/sh", arg, ignore_failure);
     else
-        rc = sd_bus_message_append (m, "(sasb)", script->path, 1, arg,
-                                    ignore_failure);
+        rc = sd_bus_message_append (
+            m, "(sasb)", script->path, 1, arg, ignore_failure);
     free (arg);
     return rc;
 }
@@ -135,8 +137,7 @@ static int put_commands (sd_bus_message *m, const struct hkd_unit *u)
         || (rc = sd_bus_message_open_container (m, 'a', "(sasb)")) < 0)
         return rc;
     for (size_t i = 0; i < u->scripts.count; i++)
-        if ((rc = put_command (m, &u->scripts.list[i],
-                               !u->exit_on_first_error))
+        if ((rc = put_command (m, &u->scripts.list[i], !u->exit_on_first_error))
             < 0)
             return rc;
     if ((rc = sd_bus_message_close_container (m)) < 0
@@ -151,7 +152,9 @@ static int put_log_fields (sd_bus_message *m, const struct hkd_unit *u)
     char user[32];
     int rc;
 
-    snprintf (field, sizeof (field), "HK_JOBID=%s",
+    snprintf (field,
+              sizeof (field),
+              "HK_JOBID=%s",
               hk_jobid_encode (u->jobid, HK_JOBID_F58PLAIN, jobid));
     snprintf (user, sizeof (user), "HK_USERID=%" PRIu32, u->start.userid);
     if ((rc = sd_bus_message_open_container (m, 'r', "sv")) < 0
@@ -176,7 +179,9 @@ static int put_properties (sd_bus_message *m, const struct hkd_unit *u)
     char jobid[HK_JOBID_TEXT_BYTES], text[HK_JOBID_TEXT_BYTES + 64];
     int rc;
 
-    snprintf (text, sizeof (text), "Housekeeping for Flux job %s",
+    snprintf (text,
+              sizeof (text),
+              "Housekeeping for Flux job %s",
               hk_jobid_encode (u->jobid, HK_JOBID_F58PLAIN, jobid));
     if ((rc = put_text (m, "Description", text)) < 0
         || (rc = put_text (m, "Slice", HKD_SLICE)) < 0
@@ -188,8 +193,7 @@ static int put_properties (sd_bus_message *m, const struct hkd_unit *u)
         || (rc = put_usec (m, "TimeoutStartUSec", HK_DURATION_INF)) < 0
         || (rc = put_usec (m, "TimeoutStopUSec", hkd_unit_stop_ms (u))) < 0
         || (rc = put_usec (m, "RuntimeMaxUSec", HK_DURATION_INF)) < 0
-        || (rc = put_go_file (m, u)) < 0
-        || (rc = put_environment (m, u)) < 0
+        || (rc = put_go_file (m, u)) < 0 || (rc = put_environment (m, u)) < 0
         || (rc = put_log_fields (m, u)) < 0)
         return rc;
     return put_commands (m, u);
@@ -206,7 +210,9 @@ int hkd_unit_message (struct hkd_unit *u, sd_bus *bus, sd_bus_message **out)
     sd_bus_message *m = NULL;
     int rc;
 
-    if ((rc = sd_bus_message_new_method_call (bus, &m, HKD_SYSTEMD,
+    if ((rc = sd_bus_message_new_method_call (bus,
+                                              &m,
+                                              HKD_SYSTEMD,
                                               HKD_SYSTEMD_PATH,
                                               HKD_SYSTEMD ".Manager",
                                               "StartTransientUnit"))

@@ -8,7 +8,7 @@
 #include "hkd/unit_impl.h"
 
 enum prop_kind {
-    PROP_TEXT,   /* into an array of size */
+    PROP_TEXT, /* into an array of size */
     PROP_CGROUP,
     PROP_FLAG,
     PROP_U32,
@@ -120,8 +120,15 @@ static int read_exec (sd_bus_message *m, struct hkd_exec *exec)
 
     if ((rc = sd_bus_message_enter_container (m, 'r', "sasbttttuii")) < 0
         || (rc = read_command (m, exec)) < 0
-        || (rc = sd_bus_message_read (m, "bttttuii", NULL, &start, NULL, &exit,
-                                      NULL, &exec->pid, &exec->code,
+        || (rc = sd_bus_message_read (m,
+                                      "bttttuii",
+                                      NULL,
+                                      &start,
+                                      NULL,
+                                      &exit,
+                                      NULL,
+                                      &exec->pid,
+                                      &exec->code,
                                       &exec->status))
                < 0)
         return rc;
@@ -166,7 +173,8 @@ static int read_environment (sd_bus_message *m, struct hkd_props *p)
     return rc < 0 ? rc : sd_bus_message_exit_container (m);
 }
 
-static int read_text (sd_bus_message *m, const struct prop *prop,
+static int read_text (sd_bus_message *m,
+                      const struct prop *prop,
                       struct hkd_props *p)
 {
     const char *text;
@@ -184,33 +192,34 @@ static int read_text (sd_bus_message *m, const struct prop *prop,
     return p->cgroup ? 0 : -ENOMEM;
 }
 
-static int read_value (sd_bus_message *m, const struct prop *prop,
+static int read_value (sd_bus_message *m,
+                       const struct prop *prop,
                        struct hkd_props *p)
 {
     void *slot = (char *)p + prop->offset;
     int flag, rc;
 
     switch (prop->kind) {
-        case PROP_TEXT:
-        case PROP_CGROUP:
-            return read_text (m, prop, p);
-        case PROP_FLAG:
-            rc = sd_bus_message_read (m, "b", &flag);
-            *(bool *)slot = rc > 0 && flag;
-            return rc;
-        case PROP_U32:
-            p->has_main = true;
-            return sd_bus_message_read (m, "u", slot);
-        case PROP_I32:
-            return sd_bus_message_read (m, "i", slot);
-        case PROP_U64:
-            return sd_bus_message_read (m, "t", slot);
-        case PROP_ID:
-            return read_id (m, slot);
-        case PROP_EXECS:
-            return read_execs (m, p);
-        case PROP_ENVIRONMENT:
-            return read_environment (m, p);
+    case PROP_TEXT:
+    case PROP_CGROUP:
+        return read_text (m, prop, p);
+    case PROP_FLAG:
+        rc = sd_bus_message_read (m, "b", &flag);
+        *(bool *)slot = rc > 0 && flag;
+        return rc;
+    case PROP_U32:
+        p->has_main = true;
+        return sd_bus_message_read (m, "u", slot);
+    case PROP_I32:
+        return sd_bus_message_read (m, "i", slot);
+    case PROP_U64:
+        return sd_bus_message_read (m, "t", slot);
+    case PROP_ID:
+        return read_id (m, slot);
+    case PROP_EXECS:
+        return read_execs (m, p);
+    case PROP_ENVIRONMENT:
+        return read_environment (m, p);
     }
     return -EINVAL;
 }
@@ -258,8 +267,10 @@ static void differs (char *text, size_t size, const char *name, bool same)
         snprintf (text + n, size - n, "%s%s", n ? ", " : "", name);
 }
 
-void hkd_props_compare (const struct hkd_unit *u, const struct hkd_props *p,
-                        char *text, size_t size)
+void hkd_props_compare (const struct hkd_unit *u,
+                        const struct hkd_props *p,
+                        char *text,
+                        size_t size)
 {
     uint64_t stop = u->kill_grace_ms == HK_DURATION_INF
                         ? UINT64_MAX
@@ -271,10 +282,8 @@ void hkd_props_compare (const struct hkd_unit *u, const struct hkd_props *p,
     differs (text, size, "KillMode", !strcmp (p->kill_mode, "control-group"));
     differs (text, size, "CollectMode", !strcmp (p->collect_mode, "inactive"));
     differs (text, size, "RemainAfterExit", p->remain_after_exit);
-    differs (text, size, "TimeoutStartUSec",
-             p->timeout_start_us == UINT64_MAX);
-    differs (text, size, "TimeoutStopUSec",
-             p->timeout_stop_us == stop);
+    differs (text, size, "TimeoutStartUSec", p->timeout_start_us == UINT64_MAX);
+    differs (text, size, "TimeoutStopUSec", p->timeout_stop_us == stop);
     differs (text, size, "RuntimeMaxUSec", p->runtime_max_us == UINT64_MAX);
     differs (text, size, "ExecStart", p->execs_count == u->scripts.count);
 }

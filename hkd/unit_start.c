@@ -33,33 +33,35 @@ struct hkd_unit *hkd_call_unit (const struct hkd_call *call)
     return hkd_unit_find (call->units, call->alloc, call->attempt);
 }
 
-int hkd_manager_call (struct hkd_units *units, const char *method,
+int hkd_manager_call (struct hkd_units *units,
+                      const char *method,
                       sd_bus_message **m)
 {
     sd_bus *bus = hkd_bus_get (units->bus);
 
     if (!bus)
         return -ENOTCONN;
-    return sd_bus_message_new_method_call (bus, m, HKD_SYSTEMD,
-                                           HKD_SYSTEMD_PATH,
-                                           HKD_SYSTEMD ".Manager", method);
+    return sd_bus_message_new_method_call (
+        bus, m, HKD_SYSTEMD, HKD_SYSTEMD_PATH, HKD_SYSTEMD ".Manager", method);
 }
 
-int hkd_call_send (struct hkd_units *units, sd_bus_message *m, int rc,
-                   sd_bus_message_handler_t fn, struct hkd_call *take)
+int hkd_call_send (struct hkd_units *units,
+                   sd_bus_message *m,
+                   int rc,
+                   sd_bus_message_handler_t fn,
+                   struct hkd_call *take)
 {
     if (rc >= 0 && !take)
         rc = -ENOMEM;
     if (rc < 0) {
         free (take);
         errno = -rc;
-    }
-    else
+    } else
         rc = hkd_bus_call (units->bus, m, fn, take);
     sd_bus_message_unref (m);
     if (rc < 0 && errno != ENOTCONN) /* then it is said with the next `up` */
-        hk_log_throttled (LOG_ERR, "call", "systemd cannot be asked: %s",
-                          strerror (errno));
+        hk_log_throttled (
+            LOG_ERR, "call", "systemd cannot be asked: %s", strerror (errno));
     return rc < 0 ? -1 : 0;
 }
 
@@ -75,8 +77,12 @@ void hkd_call_failed (const struct hkd_call *call, const sd_bus_error *error)
     if (hkd_call_lost (error)) /* what is to be done is done with the next up */
         hkd_bus_drop (call->units->bus);
     else if (!sd_bus_error_has_name (error, NO_SUCH_UNIT))
-        hk_log_throttled (LOG_ERR, call->name, "%s: %s: %s", call->name,
-                          call->method, error->message);
+        hk_log_throttled (LOG_ERR,
+                          call->name,
+                          "%s: %s: %s",
+                          call->name,
+                          call->method,
+                          error->message);
 }
 
 /* ---- start ---- */
@@ -89,8 +95,8 @@ static void name_make (const struct hkd_unit *u, char *name, size_t size)
     if (u->name_no == 1)
         snprintf (name, size, HKD_UNIT_PREFIX "%s.service", jobid);
     else
-        snprintf (name, size, HKD_UNIT_PREFIX "%s-%u.service", jobid,
-                  u->name_no);
+        snprintf (
+            name, size, HKD_UNIT_PREFIX "%s-%u.service", jobid, u->name_no);
 }
 
 static void cannot (struct hkd_unit *u, const char *what, int errnum)
@@ -150,8 +156,8 @@ static int on_checked (sd_bus_message *m, void *arg, sd_bus_error *ret)
         return 0;
     if (error && hkd_call_lost (error))
         hkd_bus_drop (call->units->bus);
-    else if (error || hkd_props_read (m, &props) < 0
-             || props.alloc != u->alloc || props.attempt != u->attempt)
+    else if (error || hkd_props_read (m, &props) < 0 || props.alloc != u->alloc
+             || props.attempt != u->attempt)
         next_name (u);
     else {
         u->state = HKD_UNIT_STARTED;
@@ -201,8 +207,7 @@ static int on_started (sd_bus_message *m, void *arg, sd_bus_error *ret)
             hkd_unit_started (u);
         else
             hkd_unit_ask (u);
-    }
-    else if (hkd_call_lost (error))
+    } else if (hkd_call_lost (error))
         hkd_bus_drop (call->units->bus);
     else if (sd_bus_error_has_name (error, UNIT_EXISTS))
         name_taken (u);
@@ -326,8 +331,11 @@ static int on_check (sd_bus_message *m, void *arg, sd_bus_error *ret)
     if (hkd_props_read (m, &props) == 0) {
         hkd_props_compare (u, &props, text, sizeof (text));
         if (*text)
-            hk_log (LOG_WARNING, "%s: systemd made another unit than was asked "
-                    "for: %s", u->name, text);
+            hk_log (LOG_WARNING,
+                    "%s: systemd made another unit than was asked "
+                    "for: %s",
+                    u->name,
+                    text);
         hkd_unit_take (u, &props);
     }
     hkd_props_fini (&props);

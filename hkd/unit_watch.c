@@ -32,7 +32,9 @@ static bool under_way (const struct hkd_unit *u)
     return false;
 }
 
-static void set_end (struct hk_script_result *r, double t_end, int code,
+static void set_end (struct hk_script_result *r,
+                     double t_end,
+                     int code,
                      int status)
 {
     r->t_end = t_end;
@@ -88,8 +90,8 @@ static bool take_main (struct hkd_unit *u, const struct hkd_props *p)
         news = true;
     }
     if (p->main_code && r->t_end <= 0) {
-        set_end (r, (double)p->main_exit_us / 1e6, p->main_code,
-                 p->main_status);
+        set_end (
+            r, (double)p->main_exit_us / 1e6, p->main_code, p->main_status);
         news = true;
     }
     return news;
@@ -110,8 +112,8 @@ void hkd_unit_take (struct hkd_unit *u, const struct hkd_props *p)
     if (p->invocation[0] && !u->invocation[0])
         snprintf (u->invocation, sizeof (u->invocation), "%s", p->invocation);
     if (p->active_state[0] && strcmp (p->active_state, u->active_state) != 0) {
-        snprintf (u->active_state, sizeof (u->active_state), "%s",
-                  p->active_state);
+        snprintf (
+            u->active_state, sizeof (u->active_state), "%s", p->active_state);
         u->changed |= !p->has_execs;
         if (u->state == HKD_UNIT_FORGOTTEN && is_state (u, "failed"))
             hkd_unit_let_go (u); /* it was being ended when it was let go */
@@ -184,10 +186,9 @@ static void ask (struct hkd_unit *u, const char *property)
 {
     struct hkd_call *call = hkd_call_create (u);
     int rc = !call ? -1
-             : property ? hkd_units_get (u->units, u->name, property, on_answer,
-                                         call)
-                        : hkd_units_get_all (u->units, u->name, on_answer,
-                                             call);
+             : property
+                 ? hkd_units_get (u->units, u->name, property, on_answer, call)
+                 : hkd_units_get_all (u->units, u->name, on_answer, call);
 
     if (rc == 0)
         u->asking++;
@@ -270,8 +271,12 @@ static int on_properties (sd_bus_message *m, void *arg, sd_bus_error *ret)
     if (rc >= 0)
         rc = hkd_props_read (m, &props);
     if (rc < 0)
-        hk_log_throttled (LOG_ERR, "signal", "%s: a signal of systemd cannot be "
-                          "read: %s", u->name, strerror (-rc));
+        hk_log_throttled (LOG_ERR,
+                          "signal",
+                          "%s: a signal of systemd cannot be "
+                          "read: %s",
+                          u->name,
+                          strerror (-rc));
     else
         hkd_unit_take (u, &props);
     hkd_props_fini (&props);
@@ -333,11 +338,15 @@ int hkd_units_match (struct hkd_units *units, sd_bus *bus)
 
     for (size_t i = 0; rc >= 0 && i < sizeof (matches) / sizeof (matches[0]);
          i++) {
-        snprintf (rule, sizeof (rule), "type='signal',%s%s%s%s",
-                  sender ? "sender='" : "", sender ? sender : "",
-                  sender ? "'," : "", matches[i].rule);
-        rc = sd_bus_add_match_async (bus, NULL, rule, matches[i].fn, NULL,
-                                     units);
+        snprintf (rule,
+                  sizeof (rule),
+                  "type='signal',%s%s%s%s",
+                  sender ? "sender='" : "",
+                  sender ? sender : "",
+                  sender ? "'," : "",
+                  matches[i].rule);
+        rc = sd_bus_add_match_async (
+            bus, NULL, rule, matches[i].fn, NULL, units);
     }
     return rc;
 }

@@ -35,27 +35,27 @@ static int signum;
 static const char *word (const struct hkd_action *act)
 {
     switch (act->kind) {
-        case HKD_ACT_PREPARE:
-            return "prepare";
-        case HKD_ACT_UNIT_START:
-            return "start";
-        case HKD_ACT_FILE:
-            return "file";
-        case HKD_ACT_SIGNAL:
-            signum = act->signal;
-            return "signal";
-        case HKD_ACT_CGROUP:
-            return "cgroup";
-        case HKD_ACT_FORGET:
-            return "forget";
-        case HKD_ACT_REPORT:
-            return "report";
-        case HKD_ACT_STATE:
-            return "state";
-        case HKD_ACT_STOPPED:
-            return "stopped";
-        case HKD_ACT_LOG:
-            return "";
+    case HKD_ACT_PREPARE:
+        return "prepare";
+    case HKD_ACT_UNIT_START:
+        return "start";
+    case HKD_ACT_FILE:
+        return "file";
+    case HKD_ACT_SIGNAL:
+        signum = act->signal;
+        return "signal";
+    case HKD_ACT_CGROUP:
+        return "cgroup";
+    case HKD_ACT_FORGET:
+        return "forget";
+    case HKD_ACT_REPORT:
+        return "report";
+    case HKD_ACT_STATE:
+        return "state";
+    case HKD_ACT_STOPPED:
+        return "stopped";
+    case HKD_ACT_LOG:
+        return "";
     }
     return "?";
 }
@@ -97,20 +97,23 @@ static int simple (enum hkd_event_kind kind)
 
 static int start (void)
 {
-    return feed (&(struct hkd_event){
-        .kind = HKD_EV_START,
-        .start = { .start = { .alloc = ALLOC, .attempt = 1, .boot_id = BOOT,
-                              .jobid = 1234, .userid = 1000, .ranks = "0-3",
-                              .queue = "" },
-                   .instance = INSTANCE } });
+    return feed (&(struct hkd_event){ .kind = HKD_EV_START,
+                                      .start = { .start = { .alloc = ALLOC,
+                                                            .attempt = 1,
+                                                            .boot_id = BOOT,
+                                                            .jobid = 1234,
+                                                            .userid = 1000,
+                                                            .ranks = "0-3",
+                                                            .queue = "" },
+                                                 .instance = INSTANCE } });
 }
 
 static int prepared (size_t n)
 {
     static const char *const names[] = { "10-a", "20-b", "30-c" };
 
-    return feed (&(struct hkd_event){
-        .kind = HKD_EV_PREPARED, .prepared = { names, n } });
+    return feed (&(struct hkd_event){ .kind = HKD_EV_PREPARED,
+                                      .prepared = { names, n } });
 }
 
 static int started (void)
@@ -147,24 +150,25 @@ static int results (const char *text)
     struct hk_script_result list[3];
     size_t n = parse (text, list);
 
-    return feed (&(struct hkd_event){ .kind = HKD_EV_SCRIPTS,
-                                      .scripts = { list, n } });
+    return feed (
+        &(struct hkd_event){ .kind = HKD_EV_SCRIPTS, .scripts = { list, n } });
 }
 
 static int cgroup (size_t n)
 {
     static const char *const left[] = { "7 sleep -", "8 sh -" };
 
-    return feed (&(struct hkd_event){ .kind = HKD_EV_CGROUP,
-                                      .cgroup = { left, n } });
+    return feed (
+        &(struct hkd_event){ .kind = HKD_EV_CGROUP, .cgroup = { left, n } });
 }
 
 static int stop (int sig)
 {
-    return feed (&(struct hkd_event){
-        .kind = HKD_EV_STOP,
-        .stop = { .alloc = ALLOC, .attempt = 1, .signal = sig,
-                  .reason = "killed by root" } });
+    return feed (&(struct hkd_event){ .kind = HKD_EV_STOP,
+                                      .stop = { .alloc = ALLOC,
+                                                .attempt = 1,
+                                                .signal = sig,
+                                                .reason = "killed by root" } });
 }
 
 static int ack (const char *invocation)
@@ -180,15 +184,27 @@ static int failed (const char *why, bool no_scripts)
                                       .failed = { why, no_scripts } });
 }
 
-static int file (enum hk_run_phase phase, enum hk_outcome outcome,
-                 const char *invocation, const char *text)
+static int file (enum hk_run_phase phase,
+                 enum hk_outcome outcome,
+                 const char *invocation,
+                 const char *text)
 {
     struct hk_script_result list[3];
     struct hk_run run = {
-        .alloc = ALLOC, .attempt = 1, .jobid = 1234, .instance = INSTANCE,
-        .boot_id = BOOT, .invocation = invocation, .unit = UNIT,
-        .phase = phase, .outcome = outcome, .script = "", .reason = "",
-        .t_start = 1e9, .scripts = list, .scripts_count = parse (text, list),
+        .alloc = ALLOC,
+        .attempt = 1,
+        .jobid = 1234,
+        .instance = INSTANCE,
+        .boot_id = BOOT,
+        .invocation = invocation,
+        .unit = UNIT,
+        .phase = phase,
+        .outcome = outcome,
+        .script = "",
+        .reason = "",
+        .t_start = 1e9,
+        .scripts = list,
+        .scripts_count = parse (text, list),
     };
 
     return feed (&(struct hkd_event){ .kind = HKD_EV_FILE, .run = &run });
@@ -197,7 +213,8 @@ static int file (enum hk_run_phase phase, enum hk_outcome outcome,
 static int unit (const char *invocation, const char *text)
 {
     struct hk_script_result list[3];
-    struct hk_run run = { .invocation = invocation, .unit = UNIT,
+    struct hk_run run = { .invocation = invocation,
+                          .unit = UNIT,
                           .scripts = list,
                           .scripts_count = parse (text, list) };
 
@@ -309,12 +326,13 @@ static void a_start_said_again_gives_the_state_and_no_second_run (void **state)
 
 static void a_start_for_another_boot_is_refused (void **state)
 {
-    struct hkd_event ev = {
-        .kind = HKD_EV_START,
-        .start = { .start = { .alloc = ALLOC, .attempt = 1,
-                              .boot_id = OTHER_BOOT, .ranks = "0",
-                              .queue = "" },
-                   .instance = INSTANCE } };
+    struct hkd_event ev = { .kind = HKD_EV_START,
+                            .start = { .start = { .alloc = ALLOC,
+                                                  .attempt = 1,
+                                                  .boot_id = OTHER_BOOT,
+                                                  .ranks = "0",
+                                                  .queue = "" },
+                                       .instance = INSTANCE } };
 
     (void)state;
     assert_int_equal (feed (&ev), -1);
@@ -603,8 +621,8 @@ static void a_run_keeps_the_limits_it_began_with (void **state)
 
     (void)state;
     running ("r -");
-    assert_int_equal (
-        hk_conf_set (new, "housekeeping", "timeout", "1m", NULL), 0);
+    assert_int_equal (hk_conf_set (new, "housekeeping", "timeout", "1m", NULL),
+                      0);
     feed (&(struct hkd_event){ .kind = HKD_EV_CONF, .conf = new });
     hk_conf_destroy (conf);
     conf = new;

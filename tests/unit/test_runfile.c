@@ -25,7 +25,9 @@
 static char folder[64];
 static char logged[1024];
 
-static void on_log (void *arg, int level, const struct hk_log_ids *ids,
+static void on_log (void *arg,
+                    int level,
+                    const struct hk_log_ids *ids,
                     const char *text)
 {
     (void)arg;
@@ -50,7 +52,10 @@ static int tear_down (void **state)
 
 static const struct hk_script_result results[] = {
     { .name = "10-a", .code = 3, .t_start = 1.5, .t_end = 2.25 },
-    { .name = "20 b\xc3\xa9\"", .code = -1, .signal = 15, .t_start = 2.25,
+    { .name = "20 b\xc3\xa9\"",
+      .code = -1,
+      .signal = 15,
+      .t_start = 2.25,
       .t_end = 3 },
     { .name = "30-c", .code = -1 },
 };
@@ -307,7 +312,8 @@ static void what_was_seen_is_kept (void **state)
     hkd_seen_load (folder, &again);
     assert_string_equal (again.instance, "");
     assert_non_null (strstr (logged, "damaged"));
-    folder_write (folder, "seen.json",
+    folder_write (folder,
+                  "seen.json",
                   "{\"instance\":\"" INSTANCE "\",\"start\":-1,\"commit\":1}");
     hkd_seen_load (folder, &again);
     assert_string_equal (again.instance, "");

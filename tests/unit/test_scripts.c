@@ -83,8 +83,12 @@ static void assert_scripts (const char *expected)
         fail_msg ("%s", err.text);
     for (size_t i = 0; i < scripts.count; i++) {
         size_t n = strlen (text);
-        snprintf (text + n, sizeof (text) - n, "%s%s%s", n ? " " : "",
-                  scripts.list[i].name, scripts.list[i].by_shell ? "*" : "");
+        snprintf (text + n,
+                  sizeof (text) - n,
+                  "%s%s%s",
+                  n ? " " : "",
+                  scripts.list[i].name,
+                  scripts.list[i].by_shell ? "*" : "");
         assert_string_equal (strrchr (scripts.list[i].path, '/') + 1,
                              scripts.list[i].name);
     }
