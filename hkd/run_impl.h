@@ -48,7 +48,7 @@ struct hkd_runs {
     size_t texts_count;
 };
 
-/* run.c */
+/* run_memory.c */
 void hkd_text_set (const char **field, const char *text);
 struct hkd_action *hkd_act (struct hkd_runs *runs,
                             enum hkd_action_kind kind,
@@ -58,10 +58,21 @@ void hkd_say (struct hkd_runs *runs,
               const struct hkd_run *run,
               const char *fmt,
               ...) __attribute__ ((format (printf, 4, 5)));
-void hkd_report (struct hkd_runs *runs, struct hkd_run *run);
 void hkd_scripts_set (struct hkd_run *run,
                       const struct hk_script_result *results,
                       size_t count);
+struct hkd_run *hkd_run_find (const struct hkd_runs *runs,
+                              uint64_t alloc,
+                              int attempt);
+/* At the end: the order of arrival is the one in which a person sees them. */
+struct hkd_run *hkd_run_add (struct hkd_runs *runs,
+                             uint64_t alloc,
+                             int attempt);
+/* The last step's actions are over. */
+void hkd_runs_settle (struct hkd_runs *runs);
+
+/* run.c */
+void hkd_report (struct hkd_runs *runs, struct hkd_run *run);
 
 /* run_end.c */
 void hkd_run_stop (struct hkd_runs *runs,

@@ -73,7 +73,8 @@ pure ()
 
 @test "hkd's state machine is pure" {
     [ -f hkd/run.c ] || skip "there is no hkd/run.c"
-    pure 'hkd_run_.*' "$BUILD/hkd/run.o"
+    pure 'hkd_(runs?_.*|act|say|report|text_set|scripts_set)' \
+        "$BUILD"/hkd/{run,run_end,run_memory}.o
 }
 
 @test "what is pure is told from what is not" {
