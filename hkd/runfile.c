@@ -192,6 +192,7 @@ static int load_one (const char *dir,
     struct hk_msg msg;
     size_t len;
     char *text;
+    int rc = 0;
 
     if (make_path (path, dir, name, err) < 0
         || !(text = file_read (path, &len, err)))
@@ -206,12 +207,12 @@ static int load_one (const char *dir,
         expected, sizeof (expected), msg.run.alloc, msg.run.attempt, "json");
     if (msg.type != HK_MSG_RUN || strcmp (expected, name) != 0)
         put_aside (path, "it is not about the run of its name");
-    else if (strcmp (msg.run.boot_id, boot_id) != 0)
-        hkd_runfile_remove (dir, msg.run.alloc, msg.run.attempt, NULL);
-    else
+    else if (!strcmp (msg.run.boot_id, boot_id))
         fn (arg, &msg.run);
+    else
+        rc = hkd_runfile_remove (dir, msg.run.alloc, msg.run.attempt, err);
     hk_msg_fini (&msg);
-    return 0;
+    return rc;
 }
 
 static bool ends_with (const char *name, const char *end)
@@ -239,7 +240,7 @@ int hkd_runfile_each (const char *dir,
 
     if (n < 0)
         return hk_error_errno (err, errno, "%s", dir);
-    file_remove (dir, "new.tmp", NULL);
+    rc = file_remove (dir, "new.tmp", err);
     for (int i = 0; i < n; i++) {
         if (rc == 0)
             rc = load_one (dir, names[i]->d_name, boot_id, fn, arg, err);

@@ -291,9 +291,8 @@ static int on_list (sd_bus_message *m, void *arg, sd_bus_error *ret)
     }
     for (u = units->first; u; u = next) {
         next = u->next;
-        if (!u->listed && u->told && u->state == HKD_UNIT_STARTED)
-            hkd_unit_verify (u);
-        else if (!u->listed && u->state == HKD_UNIT_FORGOTTEN)
+        if (!u->listed
+            && (u->state == HKD_UNIT_STARTED || u->state == HKD_UNIT_FORGOTTEN))
             hkd_unit_verify (u);
     }
     list_done (units);

@@ -28,6 +28,16 @@ static int put_usec (sd_bus_message *m, const char *name, int64_t ms)
     return sd_bus_message_append (m, "(sv)", name, "t", usec);
 }
 
+/* An array, the variant around it, and the pair of name and value. */
+static int close_value (sd_bus_message *m)
+{
+    int rc = 0;
+
+    for (int i = 0; i < 3 && rc >= 0; i++)
+        rc = sd_bus_message_close_container (m);
+    return rc;
+}
+
 __attribute__ ((format (printf, 2, 3))) static int put_env (sd_bus_message *m,
                                                             const char *fmt,
                                                             ...)
@@ -71,11 +81,9 @@ static int put_environment (sd_bus_message *m, const struct hkd_unit *u)
         || (rc = put_env (m, "HK_ALLOC=%" PRIu64, u->alloc)) < 0
         || (rc = put_env (m, "HK_ATTEMPT=%d", u->attempt)) < 0
         || (rc = put_env (m, "HK_HOST=%s", u->units->host)) < 0
-        || (rc = put_env (m, "HK_RANK=%" PRIu32, u->start.rank)) < 0
-        || (rc = sd_bus_message_close_container (m)) < 0
-        || (rc = sd_bus_message_close_container (m)) < 0)
+        || (rc = put_env (m, "HK_RANK=%" PRIu32, u->start.rank)) < 0)
         return rc;
-    return sd_bus_message_close_container (m);
+    return close_value (m);
 }
 
 /* Read anew before each command: without it none starts. */
@@ -140,10 +148,7 @@ static int put_commands (sd_bus_message *m, const struct hkd_unit *u)
         if ((rc = put_command (m, &u->scripts.list[i], !u->exit_on_first_error))
             < 0)
             return rc;
-    if ((rc = sd_bus_message_close_container (m)) < 0
-        || (rc = sd_bus_message_close_container (m)) < 0)
-        return rc;
-    return sd_bus_message_close_container (m);
+    return close_value (m);
 }
 
 static int put_log_fields (sd_bus_message *m, const struct hkd_unit *u)
@@ -163,11 +168,9 @@ static int put_log_fields (sd_bus_message *m, const struct hkd_unit *u)
         || (rc = sd_bus_message_open_container (m, 'a', "ay")) < 0
         || (rc = sd_bus_message_append_array (m, 'y', field, strlen (field)))
                < 0
-        || (rc = sd_bus_message_append_array (m, 'y', user, strlen (user))) < 0
-        || (rc = sd_bus_message_close_container (m)) < 0
-        || (rc = sd_bus_message_close_container (m)) < 0)
+        || (rc = sd_bus_message_append_array (m, 'y', user, strlen (user))) < 0)
         return rc;
-    return sd_bus_message_close_container (m);
+    return close_value (m);
 }
 
 /* A unit that ended stays loaded, with its results, whether it is active
