@@ -34,7 +34,8 @@ static void print (const char *event,
                    const char *text)
 {
     struct hk_error err;
-    char *line = msg ? hk_msg_encode (msg, NULL, &err) : NULL;
+    size_t len;
+    char *line = msg ? hk_msg_encode (msg, &len, &err) : NULL;
 
     if (line)
         puts (line);
