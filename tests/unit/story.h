@@ -59,6 +59,7 @@ struct story {
     int jobs_count;
     struct story_line lines[STORY_LINES];
     int lines_count;
+    const char *account_cores; /* of each rank of an account; "0-3" */
     uint64_t active;   /* id of a job that the next hello names as active */
     char results[512]; /* of the last kill */
 };

@@ -48,8 +48,8 @@ void sched_hello_after (struct story *s, const char *life, uint64_t last_free)
     feed (s, &ev);
 }
 
-/* Hosts nodeN of these ranks, with all their cores. */
-static struct hk_resource *account_of (const char *ranks)
+/* Hosts nodeN of these ranks, with those cores of each. */
+static struct hk_resource *account_of (const char *ranks, const char *cores)
 {
     struct hk_error err = { "" };
     struct hk_resource *res;
@@ -57,9 +57,10 @@ static struct hk_resource *account_of (const char *ranks)
 
     if (asprintf (&text,
                   "{\"version\":1,\"execution\":{\"R_lite\":[{\"rank\":\"%s\","
-                  "\"children\":{\"core\":\"0-3\"}}],\"starttime\":0,"
+                  "\"children\":{\"core\":\"%s\"}}],\"starttime\":0,"
                   "\"expiration\":0,\"nodelist\":[\"node[%s]\"]}}",
                   ranks,
+                  cores,
                   ranks)
         < 0)
         text = NULL;
@@ -76,7 +77,8 @@ void sched_online (struct story *s,
                    const char *account)
 {
     struct hkc_event ev = { .kind = HKC_EV_SCHED_READY };
-    struct hk_resource *res = account ? account_of (account) : NULL;
+    const char *cores = s->account_cores ? s->account_cores : "0-3";
+    struct hk_resource *res = account ? account_of (account, cores) : NULL;
     struct hk_rankset *ranks = hk_rankset_decode (active, NULL);
 
     ev.sched.life = life;

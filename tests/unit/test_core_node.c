@@ -106,6 +106,107 @@ static void a_few_that_fall_silent_are_lost_each (void **state)
     expect (s, "drain node[0-4] housekeeping: no contact for 1m");
 }
 
+/* Only with the last part of a state does absence mean anything. */
+static void a_part_of_a_state_shows_no_absence (void **state)
+{
+    struct story *s = *state;
+    struct hkc_event ev = { .kind = HKC_EV_NODE_STATE };
+
+    begin (s, "node0");
+    ev.node_state.peer = s->nodes[0].peer;
+    ev.node_state.boot_id = s->nodes[0].boot;
+    ev.node_state.foreign = "";
+    ev.node_state.first = true;
+    assert_int_equal (story_step (s, &ev, NULL, NULL), 0);
+    story_turn (s);
+    expect_phase (s, 10, "node0", "running");
+    ev.node_state.first = false;
+    ev.node_state.last = true;
+    assert_int_equal (story_step (s, &ev, NULL, NULL), 0);
+    story_turn (s);
+    expect_phase (s, 10, "node0", "ended");
+    expect_history (s, 10, "node0", "vanished");
+}
+
+/* ---- names ---- */
+
+static uint64_t hello_as (struct story *s, const char *host, const char *brief)
+{
+    struct hkc_event ev = { .kind = HKC_EV_NODE_HELLO };
+    struct hkc_event told = { .kind = HKC_EV_NODE_STATE };
+
+    ev.node_hello.peer = ++s->next_peer;
+    ev.node_hello.host = host;
+    ev.node_hello.short_host = brief;
+    ev.node_hello.boot_id = s->nodes[0].boot;
+    ev.node_hello.address = "192.0.2.1";
+    s->nodes[0].peer = ev.node_hello.peer;
+    assert_int_equal (story_step (s, &ev, NULL, NULL), 0);
+    told.node_state.peer = ev.node_hello.peer;
+    told.node_state.boot_id = s->nodes[0].boot;
+    told.node_state.foreign = "";
+    told.node_state.first = told.node_state.last = true;
+    assert_int_equal (story_step (s, &told, NULL, NULL), 0);
+    story_turn (s);
+    return ev.node_hello.peer;
+}
+
+static void a_node_has_a_full_name_and_r_the_short_one (void **state)
+{
+    struct story *s = *state;
+
+    sched_up (s, "L1");
+    hello_as (s, "node0.example.org", "node0");
+    pass_over (s);
+    job_ends (s, 10, "node0");
+    expect (s, "start node0 10");
+    run_well (s, "node0", 10);
+    expect (s, "free 10 0 final");
+    expect_history (s, 10, "node0", "success");
+}
+
+static void or_r_was_there_before_it (void **state)
+{
+    struct story *s = *state;
+
+    sched_up (s, "L1");
+    pass_over (s);
+    job_ends (s, 10, "node0");
+    hello_as (s, "node0.example.org", "node0");
+    expect (s, "start node0 10");
+}
+
+/* A short name that two nodes have is nobody's. */
+static void a_short_name_of_two_is_nobody_s (void **state)
+{
+    struct story *s = *state;
+
+    sched_up (s, "L1");
+    hello_as (s, "node0.example.org", "node0");
+    hello_as (s, "node0.example.net", "node0");
+    pass_over (s);
+    job_ends (s, 10, "node0");
+    expect_nothing (s);
+    expect_phase (s, 10, "node0", "waiting no-hkd");
+}
+
+static void what_is_no_name_is_refused (void **state)
+{
+    struct story *s = *state;
+    struct hkc_event ev = { .kind = HKC_EV_NODE_HELLO };
+    struct hk_error err;
+
+    ev.node_hello.peer = 1;
+    ev.node_hello.host = "not a name";
+    ev.node_hello.short_host = "not";
+    ev.node_hello.boot_id = other_boot;
+    ev.node_hello.address = "192.0.2.1";
+    assert_int_equal (story_step (s, &ev, NULL, &err), -1);
+    assert_string_equal (err.text, "not a host name");
+    story_turn (s);
+    expect_nothing (s);
+}
+
 /* ---- boots ---- */
 
 static void a_reboot_ends_the_run_and_another_attempt_follows (void **state)
@@ -366,6 +467,11 @@ int main (void)
         A_TEST (lost_counts_from_when_the_coordinator_could_hear),
         A_TEST (many_that_fall_silent_together_are_the_head_s_fault),
         A_TEST (a_few_that_fall_silent_are_lost_each),
+        A_TEST (a_part_of_a_state_shows_no_absence),
+        A_TEST (a_node_has_a_full_name_and_r_the_short_one),
+        A_TEST (or_r_was_there_before_it),
+        A_TEST (a_short_name_of_two_is_nobody_s),
+        A_TEST (what_is_no_name_is_refused),
         A_TEST (a_reboot_ends_the_run_and_another_attempt_follows),
         A_TEST (or_the_node_is_drained_if_that_is_wanted),
         A_TEST (a_reboot_before_start_is_no_run_s_end),

@@ -207,6 +207,27 @@ static void what_is_lacking_is_drained_then (void **state)
     expect (s, "free 10 0-2 final");
 }
 
+/* A rank of which the scheduler has a part only is one that it lost. */
+static void an_account_is_compared_by_core (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    sched_gone (s);
+    sched_hello (s, "L2", partial_ok, "");
+    pass_over (s);
+    s->account_cores = "0-2";
+    sched_ready (s, "L2", "0-3");
+    expect (s, "drain node[0-3] " LACKS);
+    sched_gone (s);
+    sched_hello (s, "L3", partial_ok, "");
+    pass_over (s);
+    s->account_cores = "0-7"; /* more than ours is another job's beside it */
+    sched_ready (s, "L3", "0-3");
+    drained (s, "node[0-3]", HKC_DRAIN_OK, NULL);
+    expect (s, "undrain node[0-3] " LACKS);
+}
+
 static void without_account_the_drains_stay_until_it_is_done (void **state)
 {
     struct story *s = *state;
@@ -406,6 +427,7 @@ int main (void)
         A_TEST (an_account_that_has_them_ends_the_drains),
         A_TEST (an_account_that_lacks_them_keeps_them_drained),
         A_TEST (what_is_lacking_is_drained_then),
+        A_TEST (an_account_is_compared_by_core),
         A_TEST (without_account_the_drains_stay_until_it_is_done),
         A_TEST (without_partial_ok_a_part_is_not_told),
         A_TEST (no_free_is_sent_between_hello_and_ready),
