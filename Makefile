@@ -91,7 +91,7 @@ product_src := $(proto_src) $(hkd_src) $(hkctl_src) $(coordinator_src) \
 test_src := $(unit_src) $(unit_help_src) $(sim_src) $(bench_src) \
 	$(bench_help_src) $(tools_src)
 all_src := $(product_src) $(test_src)
-man_src := $(wildcard */*.[1-8].scd */*/*/*.[1-8].scd)
+man_src := $(wildcard */*.[1-8].scd)
 
 obj = $(patsubst %.c,$(O)/%.o,$(1))
 

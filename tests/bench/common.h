@@ -41,7 +41,7 @@ void bench_daemons_stop (struct bench_daemons *d);
  */
 struct bench_run { /* of one attempt on one node */
     uint64_t jobid;
-    double ended;  /* when its end was first sent */
+    double ended; /* when its end was first sent */
     double acked;
 };
 
@@ -71,8 +71,10 @@ struct bench_swarm {
     int64_t swept_ms;
 };
 
-void bench_swarm_open (struct bench_swarm *s, const struct hk_conf *conf,
-                       int count, int jobs);
+void bench_swarm_open (struct bench_swarm *s,
+                       const struct hk_conf *conf,
+                       int count,
+                       int jobs);
 void bench_swarm_close (struct bench_swarm *s);
 /* Do what can be done, wait at most ms for more. */
 void bench_swarm_turn (struct bench_swarm *s, int ms);
@@ -92,8 +94,10 @@ struct bench_manager {
     int jobs;
 };
 
-void bench_manager_open (struct bench_manager *m, const struct hk_conf *conf,
-                         int ranks, int jobs);
+void bench_manager_open (struct bench_manager *m,
+                         const struct hk_conf *conf,
+                         int ranks,
+                         int jobs);
 void bench_manager_close (struct bench_manager *m);
 void bench_manager_turn (struct bench_manager *m);
 void bench_manager_phase (struct bench_manager *m, uint64_t job_base);
@@ -102,7 +106,7 @@ void bench_manager_job_end (struct bench_manager *m, uint64_t jobid);
 double bench_manager_ping (struct bench_manager *m);
 
 /* ---- common_bare.c: what the parts do without us, in the same run */
-double bench_bare_zmq (int messages);    /* CURVE round trips a second, many
+double bench_bare_zmq (int messages); /* CURVE round trips a second, many
                                             at once, text of a report's size */
 double bench_bare_sqlite (const char *dir, int rows, int batch); /* rows/s */
 

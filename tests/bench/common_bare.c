@@ -99,9 +99,13 @@ double bench_bare_sqlite (const char *dir, int rows, int batch)
                          "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                          "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT,"
                          " c TEXT, d REAL, e REAL, f INTEGER);",
-                         NULL, NULL, NULL) != SQLITE_OK
-        || sqlite3_prepare_v2 (db, "INSERT INTO t VALUES (?,?,?,?,?,?)", -1,
-                               &s, NULL) != SQLITE_OK)
+                         NULL,
+                         NULL,
+                         NULL)
+               != SQLITE_OK
+        || sqlite3_prepare_v2 (
+               db, "INSERT INTO t VALUES (?,?,?,?,?,?)", -1, &s, NULL)
+               != SQLITE_OK)
         bench_fail ("bare SQLite: %s", sqlite3_errmsg (db));
     t0 = bench_now ();
     for (int i = 0; i < rows; i++) {
@@ -109,8 +113,8 @@ double bench_bare_sqlite (const char *dir, int rows, int batch)
             sqlite3_exec (db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
         sqlite3_bind_int64 (s, 1, i);
         sqlite3_bind_text (s, 2, "node1234", -1, SQLITE_STATIC);
-        sqlite3_bind_text (s, 3, "0123456789abcdef0123456789abcdef", -1,
-                           SQLITE_STATIC);
+        sqlite3_bind_text (
+            s, 3, "0123456789abcdef0123456789abcdef", -1, SQLITE_STATIC);
         sqlite3_bind_double (s, 4, i);
         sqlite3_bind_double (s, 5, i);
         sqlite3_bind_int (s, 6, 1);

@@ -84,8 +84,8 @@ static pid_t spawn (const char *log, char *const argv[])
 static void munged_start (struct bench_daemons *d)
 {
     char key[128], arg[6][128];
-    char *argv[] = { "munged", "--foreground", "--force", arg[0], arg[1],
-                     arg[2], arg[3], NULL };
+    char *argv[] = { "munged", "--foreground", "--force", arg[0],
+                     arg[1],   arg[2],         arg[3],    NULL };
     char log[96];
     struct stat st;
 
@@ -110,7 +110,9 @@ void bench_coordinator_start (struct bench_daemons *d)
     char program[512], log[96];
     char *argv[] = { program, "-c", d->conf_path, NULL };
 
-    snprintf (program, sizeof (program), "%s/coordinator/hk-coordinator",
+    snprintf (program,
+              sizeof (program),
+              "%s/coordinator/hk-coordinator",
               build ? build : "build");
     snprintf (log, sizeof (log), "%s/coordinator.log", d->dir);
     d->coordinator = spawn (log, argv);
@@ -157,13 +159,15 @@ void bench_daemons_start (struct bench_daemons *d)
         bench_fail ("%s: %s (needs root)", d->dir, strerror (errno));
     chmod (d->dir, 0755);
     munged_start (d);
-    n = snprintf (text, sizeof (text),
+    n = snprintf (text,
+                  sizeof (text),
                   "[link]\nhead = 127.0.0.1\nbind = 127.0.0.1\n"
                   "node-port = 18765\nclient-port = 18766\nkey-port = 18767\n"
                   "munge-socket = %s/munge.socket\n"
                   "[coordinator]\nstate-dir = %s/state\n"
                   "[housekeeping]\nper-node = parallel\n",
-                  d->dir, d->dir);
+                  d->dir,
+                  d->dir);
     snprintf (d->conf_path, sizeof (d->conf_path), "%s/hk.conf", d->dir);
     write_file (d->conf_path, text, (size_t)n);
     if (!(d->conf = hk_conf_load (d->conf_path, 0, &err)))
@@ -197,14 +201,18 @@ double bench_cpu (pid_t pid)
         if (fscanf (f,
                     "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
                     "%lu %lu",
-                    &user, &sys) != 2)
+                    &user,
+                    &sys)
+            != 2)
             user = sys = 0;
         fclose (f);
     }
     return (double)(user + sys) / (double)sysconf (_SC_CLK_TCK);
 }
 
-static int remove_one (const char *path, const struct stat *st, int type,
+static int remove_one (const char *path,
+                       const struct stat *st,
+                       int type,
                        struct FTW *ftw)
 {
     (void)st;

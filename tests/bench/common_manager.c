@@ -34,26 +34,26 @@ static void on_message (struct bench_manager *m, const struct hk_msg *msg)
     };
 
     switch (msg->type) {
-        case HK_MSG_FREE:
-            freed (m, msg);
-            break;
-        case HK_MSG_RECORDED:
-            m->recorded++;
-            break;
-        case HK_MSG_SCHED_ALLOC_END:
-            if (!msg->sched_alloc_end.resumed)
-                hk_link_client_send (m->client, &ready, NULL);
-            m->answered = true;
-            break;
-        case HK_MSG_DRAIN:
-            bench_fail ("a node is drained: %s", msg->drain.reason);
-        case HK_MSG_ERROR:
-            bench_fail ("error %s: %s", msg->error.code, msg->error.text);
-        case HK_MSG_DONE: /* a ping's */
-            m->answered = true;
-            break;
-        default:
-            break;
+    case HK_MSG_FREE:
+        freed (m, msg);
+        break;
+    case HK_MSG_RECORDED:
+        m->recorded++;
+        break;
+    case HK_MSG_SCHED_ALLOC_END:
+        if (!msg->sched_alloc_end.resumed)
+            hk_link_client_send (m->client, &ready, NULL);
+        m->answered = true;
+        break;
+    case HK_MSG_DRAIN:
+        bench_fail ("a node is drained: %s", msg->drain.reason);
+    case HK_MSG_ERROR:
+        bench_fail ("error %s: %s", msg->error.code, msg->error.text);
+    case HK_MSG_DONE: /* a ping's */
+        m->answered = true;
+        break;
+    default:
+        break;
     }
 }
 
@@ -87,8 +87,10 @@ void bench_manager_turn (struct bench_manager *m)
     }
 }
 
-void bench_manager_open (struct bench_manager *m, const struct hk_conf *conf,
-                         int ranks, int jobs)
+void bench_manager_open (struct bench_manager *m,
+                         const struct hk_conf *conf,
+                         int ranks,
+                         int jobs)
 {
     struct hk_error err;
     struct hk_client_conf cc = {
@@ -124,8 +126,8 @@ void bench_manager_phase (struct bench_manager *m, uint64_t job_base)
     m->frees = m->ranks_freed = m->recorded = 0;
     m->last_free = 0;
     m->job_base = job_base;
-    memset (m->freed, 0,
-            (size_t)m->ranks * (size_t)m->jobs * sizeof (*m->freed));
+    memset (
+        m->freed, 0, (size_t)m->ranks * (size_t)m->jobs * sizeof (*m->freed));
 }
 
 void bench_manager_job_end (struct bench_manager *m, uint64_t jobid)
@@ -136,11 +138,13 @@ void bench_manager_job_end (struct bench_manager *m, uint64_t jobid)
         .job_end = { .jobid = jobid, .userid = 1000, .t_submit = 1 },
     };
 
-    snprintf (text, sizeof (text),
+    snprintf (text,
+              sizeof (text),
               "{\"version\":1,\"execution\":{\"R_lite\":[{\"rank\":\"0-%d\","
               "\"children\":{\"core\":\"0-63\"}}],\"nodelist\":[\"n[0-%d]\"],"
               "\"starttime\":1,\"expiration\":0}}",
-              m->ranks - 1, m->ranks - 1);
+              m->ranks - 1,
+              m->ranks - 1);
     msg.job_end.R = json_loads (text, 0, NULL);
     msg.job_end.t_end = bench_now ();
     if (hk_link_client_send (m->client, &msg, NULL) < 0)

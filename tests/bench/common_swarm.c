@@ -15,10 +15,12 @@ enum { SWEEP_MS = 20, EVENTS = 512, JITTER_MS = 1 };
 
 static const char *const script_names[] = { "10-true" };
 
-static void step (struct bench_swarm *s, struct bench_node *n,
+static void step (struct bench_swarm *s,
+                  struct bench_node *n,
                   struct hkd_event *ev);
 
-static struct hkd_event event (enum hkd_event_kind kind, uint64_t alloc,
+static struct hkd_event event (enum hkd_event_kind kind,
+                               uint64_t alloc,
                                int attempt)
 {
     struct timespec ts;
@@ -33,13 +35,15 @@ static struct hkd_event event (enum hkd_event_kind kind, uint64_t alloc,
     };
 }
 
-static struct bench_run *done_of (struct bench_swarm *s, struct bench_node *n,
+static struct bench_run *done_of (struct bench_swarm *s,
+                                  struct bench_node *n,
                                   uint64_t jobid)
 {
     return &n->done[jobid % (uint64_t)s->jobs];
 }
 
-static void send_run (struct bench_swarm *s, struct bench_node *n,
+static void send_run (struct bench_swarm *s,
+                      struct bench_node *n,
                       const struct hk_run *run)
 {
     struct hk_msg msg = { .type = HK_MSG_RUN, .run = *run };
@@ -93,8 +97,10 @@ static void send_state (struct bench_node *n)
 }
 
 /* The runner: a unit is there at once, and its script ends when it is told. */
-static bool act_one (struct bench_swarm *s, struct bench_node *n,
-                     const struct hkd_action *act, struct hkd_event *next)
+static bool act_one (struct bench_swarm *s,
+                     struct bench_node *n,
+                     const struct hkd_action *act,
+                     struct hkd_event *next)
 {
     const struct hk_run *run = act->run;
 
@@ -105,31 +111,32 @@ static bool act_one (struct bench_swarm *s, struct bench_node *n,
     }
     *next = event (0, run->alloc, run->attempt);
     switch (act->kind) {
-        case HKD_ACT_PREPARE:
-            next->kind = HKD_EV_PREPARED;
-            next->prepared.names = script_names;
-            next->prepared.count = 1;
-            return true;
-        case HKD_ACT_UNIT_START:
-            next->kind = HKD_EV_STARTED;
-            next->started.invocation = "0123456789abcdef0123456789abcdef";
-            next->started.unit = "flux-housekeeping-f1.service";
-            s->running++;
-            return true;
-        case HKD_ACT_CGROUP:
-            next->kind = HKD_EV_CGROUP;
-            next->cgroup.leftovers = NULL;
-            next->cgroup.count = 0;
-            return true;
-        case HKD_ACT_REPORT:
-            send_run (s, n, run);
-            return false;
-        default:
-            return false;
+    case HKD_ACT_PREPARE:
+        next->kind = HKD_EV_PREPARED;
+        next->prepared.names = script_names;
+        next->prepared.count = 1;
+        return true;
+    case HKD_ACT_UNIT_START:
+        next->kind = HKD_EV_STARTED;
+        next->started.invocation = "0123456789abcdef0123456789abcdef";
+        next->started.unit = "flux-housekeeping-f1.service";
+        s->running++;
+        return true;
+    case HKD_ACT_CGROUP:
+        next->kind = HKD_EV_CGROUP;
+        next->cgroup.leftovers = NULL;
+        next->cgroup.count = 0;
+        return true;
+    case HKD_ACT_REPORT:
+        send_run (s, n, run);
+        return false;
+    default:
+        return false;
     }
 }
 
-static void step (struct bench_swarm *s, struct bench_node *n,
+static void step (struct bench_swarm *s,
+                  struct bench_node *n,
                   struct hkd_event *ev)
 {
     struct hkd_event later[16];
@@ -145,8 +152,10 @@ static void step (struct bench_swarm *s, struct bench_node *n,
         step (s, n, &later[i]);
 }
 
-static void finish (struct bench_swarm *s, struct bench_node *n,
-                    uint64_t alloc, int attempt)
+static void finish (struct bench_swarm *s,
+                    struct bench_node *n,
+                    uint64_t alloc,
+                    int attempt)
 {
     struct hkd_event ev = event (HKD_EV_SCRIPTS, alloc, attempt);
     struct hk_script_result result = {
@@ -179,7 +188,8 @@ static int add_id (void *arg, const struct hk_run *run)
     return 0;
 }
 
-static void message (struct bench_swarm *s, struct bench_node *n,
+static void message (struct bench_swarm *s,
+                     struct bench_node *n,
                      const struct hk_msg *msg)
 {
     struct hkd_event ev;
@@ -195,8 +205,7 @@ static void message (struct bench_swarm *s, struct bench_node *n,
         step (s, n, &ev);
         if (!s->holds)
             finish (s, n, msg->start_run.alloc, msg->start_run.attempt);
-    }
-    else if (msg->type == HK_MSG_ACK) {
+    } else if (msg->type == HK_MSG_ACK) {
         const struct hk_start *start = hkd_runs_start (
             n->runs, msg->ack.alloc, msg->ack.attempt);
         if (!start)
@@ -243,7 +252,9 @@ static void hear (struct bench_swarm *s, struct bench_node *n)
             s->up_count -= n->up;
             n->up = up;
             if (up)
-                snprintf (s->instance, sizeof (s->instance), "%s",
+                snprintf (s->instance,
+                          sizeof (s->instance),
+                          "%s",
                           msg.welcome.instance);
             ev = event (up ? HKD_EV_UP : HKD_EV_DOWN, 0, 0);
             step (s, n, &ev);
@@ -324,8 +335,10 @@ static void node_open (struct bench_swarm *s, int i)
     hear (s, n);
 }
 
-void bench_swarm_open (struct bench_swarm *s, const struct hk_conf *conf,
-                       int count, int jobs)
+void bench_swarm_open (struct bench_swarm *s,
+                       const struct hk_conf *conf,
+                       int count,
+                       int jobs)
 {
     memset (s, 0, sizeof (*s));
     s->conf = conf;

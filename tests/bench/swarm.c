@@ -18,13 +18,21 @@ enum { JOBS = 24, LIMIT_S = 120 };
 
 static int bad;
 
-static void row (const char *what, double target, double got, const char *unit,
+static void row (const char *what,
+                 double target,
+                 double got,
+                 const char *unit,
                  bool more_is_better)
 {
     double share = more_is_better ? got / target : target / got;
 
-    printf ("%-58s | %s%10.1f %-8s | %10.1f | %5.0f %%%s\n", what,
-            more_is_better ? ">=" : "<=", target, unit, got, share * 100,
+    printf ("%-58s | %s%10.1f %-8s | %10.1f | %5.0f %%%s\n",
+            what,
+            more_is_better ? ">=" : "<=",
+            target,
+            unit,
+            got,
+            share * 100,
             share < 0.5 ? "  BELOW HALF" : "");
     fflush (stdout);
     bad += share < 0.5;
@@ -37,22 +45,27 @@ static void plain (const char *what, double got, const char *unit)
 }
 
 /* Turn both until a condition holds; none may take for ever. */
-#define UNTIL(cond, s, m, what)                                                \
-    do {                                                                       \
-        double until_t0 = bench_now ();                                        \
-        while (!(cond)) {                                                      \
-            bench_swarm_turn (s, 1);                                           \
-            bench_manager_turn (m);                                            \
-            if (bench_now () - until_t0 > LIMIT_S)                             \
-                bench_fail ("%s: in vain (%zu up, %zu running, %zu acked, "    \
-                            "%llu freed)",                                     \
-                            what, (s)->up_count, (s)->running, (s)->acked,     \
-                            (unsigned long long)(m)->ranks_freed);             \
-        }                                                                      \
+#define UNTIL(cond, s, m, what)                                             \
+    do {                                                                    \
+        double until_t0 = bench_now ();                                     \
+        while (!(cond)) {                                                   \
+            bench_swarm_turn (s, 1);                                        \
+            bench_manager_turn (m);                                         \
+            if (bench_now () - until_t0 > LIMIT_S)                          \
+                bench_fail ("%s: in vain (%zu up, %zu running, %zu acked, " \
+                            "%llu freed)",                                  \
+                            what,                                           \
+                            (s)->up_count,                                  \
+                            (s)->running,                                   \
+                            (s)->acked,                                     \
+                            (unsigned long long)(m)->ranks_freed);          \
+        }                                                                   \
     } while (0)
 
-static void storm (struct bench_daemons *d, struct bench_swarm *s,
-                   struct bench_manager *m, int nodes)
+static void storm (struct bench_daemons *d,
+                   struct bench_swarm *s,
+                   struct bench_manager *m,
+                   int nodes)
 {
     long before = bench_rss_kb (d->coordinator);
     double t0 = bench_now ();
@@ -62,12 +75,17 @@ static void storm (struct bench_daemons *d, struct bench_swarm *s,
     UNTIL (s->up_count == (size_t)nodes, s, m, "connect storm");
     snprintf (what, sizeof (what), "%d nodes connect at once", nodes);
     row (what, 12.0 * nodes / 10000, bench_now () - t0, "s", false);
-    row ("memory of the coordinator a connection", 60,
-         (double)(bench_rss_kb (d->coordinator) - before) / nodes, "KB", false);
+    row ("memory of the coordinator a connection",
+         60,
+         (double)(bench_rss_kb (d->coordinator) - before) / nodes,
+         "KB",
+         false);
 }
 
-static void jobs_start (struct bench_swarm *s, struct bench_manager *m,
-                        uint64_t base, int jobs)
+static void jobs_start (struct bench_swarm *s,
+                        struct bench_manager *m,
+                        uint64_t base,
+                        int jobs)
 {
     bench_swarm_phase (s);
     bench_manager_phase (m, base);
@@ -81,8 +99,10 @@ static void jobs_start (struct bench_swarm *s, struct bench_manager *m,
     }
 }
 
-static void saturated (struct bench_daemons *d, struct bench_swarm *s,
-                       struct bench_manager *m, int jobs)
+static void saturated (struct bench_daemons *d,
+                       struct bench_swarm *s,
+                       struct bench_manager *m,
+                       int jobs)
 {
     size_t all = (size_t)s->count * (size_t)jobs;
     double cpu = bench_cpu (d->coordinator), rate;
@@ -100,15 +120,20 @@ static void saturated (struct bench_daemons *d, struct bench_swarm *s,
     }
     UNTIL (s->acked == all && m->ranks_freed == all, s, m, "saturated");
     rate = (double)all / (fmax (m->last_free, s->last_ack) - s->first_end);
-    row ("report -> durable -> acknowledged and freed, saturated", 50000, rate,
-         "ranks/s", true);
+    row ("report -> durable -> acknowledged and freed, saturated",
+         50000,
+         rate,
+         "ranks/s",
+         true);
     plain ("  CPU of the coordinator for it",
-           (bench_cpu (d->coordinator) - cpu) * 1e6 / (double)all, "us/rank");
+           (bench_cpu (d->coordinator) - cpu) * 1e6 / (double)all,
+           "us/rank");
     zmq = bench_bare_zmq (100000);
     sqlite = bench_bare_sqlite (dd->dir, 100000, 1000);
     plain ("  bare ZeroMQ with CURVE, there and back", zmq, "msg/s");
     plain ("  bare SQLite, a row each in commits of 1000", sqlite, "rows/s");
-    plain ("  ours of the slower of the two", rate * 100 / fmin (zmq, sqlite),
+    plain ("  ours of the slower of the two",
+           rate * 100 / fmin (zmq, sqlite),
            "%");
 }
 
@@ -121,7 +146,9 @@ static void one_job (struct bench_swarm *s, struct bench_manager *m)
     for (int i = 0; i < s->count; i++)
         bench_swarm_end (s, i);
     UNTIL (m->ranks_freed == all && s->acked == all, s, m, "one job");
-    snprintf (what, sizeof (what), "a %d-rank job ends everywhere -> last free",
+    snprintf (what,
+              sizeof (what),
+              "a %d-rank job ends everywhere -> last free",
               s->count);
     row (what, 1.0 * s->count / 16384, m->last_free - s->first_end, "s", false);
     row ("  in so many frees", 25, (double)m->frees, "", false);
@@ -142,8 +169,10 @@ static void paced (struct bench_swarm *s, struct bench_manager *m, int rate)
         bench_swarm_turn (s, 0);
         bench_manager_turn (m);
     }
-    UNTIL (m->ranks_freed == (size_t)s->count
-               && s->acked == (size_t)s->count, s, m, "paced");
+    UNTIL (m->ranks_freed == (size_t)s->count && s->acked == (size_t)s->count,
+           s,
+           m,
+           "paced");
     for (int i = 0; i < s->count; i++) {
         const struct bench_run *d = &s->nodes[i].done[3000 % s->jobs];
         freed[i] = (m->freed[i] - d->ended) * 1e3;
@@ -153,7 +182,10 @@ static void paced (struct bench_swarm *s, struct bench_manager *m, int rate)
     qsort (acked, (size_t)s->count, sizeof (double), bench_compare);
     printf ("at %d reports a second:\n", rate);
     row ("  report -> free, p50", 60, freed[s->count / 2], "ms", false);
-    row ("  report -> acknowledged, p99", 5, acked[s->count * 99 / 100], "ms",
+    row ("  report -> acknowledged, p99",
+         5,
+         acked[s->count * 99 / 100],
+         "ms",
          false);
     plain ("  report -> acknowledged, p50", acked[s->count / 2], "ms");
     free (freed);
@@ -161,7 +193,8 @@ static void paced (struct bench_swarm *s, struct bench_manager *m, int rate)
 }
 
 /* Held ranks by the hundred thousand: killed, started, asked. */
-static void restart (struct bench_daemons *d, struct bench_swarm *s,
+static void restart (struct bench_daemons *d,
+                     struct bench_swarm *s,
                      struct bench_manager *m)
 {
     char what[80];
@@ -173,7 +206,9 @@ static void restart (struct bench_daemons *d, struct bench_swarm *s,
     t0 = bench_now ();
     bench_coordinator_start (d);
     bench_coordinator_wait (d);
-    snprintf (what, sizeof (what), "restart with %d held ranks -> ready",
+    snprintf (what,
+              sizeof (what),
+              "restart with %d held ranks -> ready",
               s->count * JOBS);
     row (what, 1.0 * s->count * JOBS / 100000, bench_now () - t0, "s", false);
     bench_manager_open (m, d->conf, s->count, JOBS);
@@ -207,8 +242,8 @@ int main (int argc, char **argv)
     zsys_handler_set (NULL);
     bench_daemons_start (&d);
     bench_manager_open (&m, d.conf, nodes, JOBS);
-    printf ("%-58s | %21s | %10s | of the limit\n", "what", "target",
-            "measured");
+    printf (
+        "%-58s | %21s | %10s | of the limit\n", "what", "target", "measured");
     storm (&d, &s, &m, nodes);
     saturated (&d, &s, &m, 16);
     one_job (&s, &m);

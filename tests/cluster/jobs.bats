@@ -47,7 +47,7 @@ setup ()
     within 10 said "$told" '"jobid":102,.*"final":true'
     run job_end 102 node0 --t-submit 1 --t-end 5
     [ "$status" -eq 0 ]
-    [ "$output" = done ]
+    [ "$output" = "done" ]
     [ "$(on head hkctl history -j 102 --json | grep -o '"attempt"' | wc -l)" = 1 ]
     # another R is another allocation
     run job_end 102 node1 --t-submit 1 --t-end 5
@@ -69,7 +69,8 @@ setup ()
     [ "$status" -ne 0 ]
     echo "$output"
     [[ $output == *execution* ]]
-    ! listed 104
+    run listed 104
+    [ "$status" -ne 0 ]
 }
 
 @test "two jobs on one node, one after the other and at once" {
