@@ -105,9 +105,8 @@ static void saturated (struct bench_daemons *d,
                        int jobs)
 {
     size_t all = (size_t)s->count * (size_t)jobs;
-    double cpu = bench_cpu (d->coordinator), rate;
+    double cpu, rate;
     double zmq, sqlite;
-    struct bench_daemons *dd = d;
 
     jobs_start (s, m, 1000, jobs);
     cpu = bench_cpu (d->coordinator);
@@ -129,7 +128,7 @@ static void saturated (struct bench_daemons *d,
            (bench_cpu (d->coordinator) - cpu) * 1e6 / (double)all,
            "us/rank");
     zmq = bench_bare_zmq (100000);
-    sqlite = bench_bare_sqlite (dd->dir, 100000, 1000);
+    sqlite = bench_bare_sqlite (d->dir, 100000, 1000);
     plain ("  bare ZeroMQ with CURVE, there and back", zmq, "msg/s");
     plain ("  bare SQLite, a row each in commits of 1000", sqlite, "rows/s");
     plain ("  ours of the slower of the two",
