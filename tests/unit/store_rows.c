@@ -297,3 +297,56 @@ long store_count (struct hkc_store *store, const char *what)
         fail_msg ("%s", err.text);
     return (long)n;
 }
+
+/* One of each kind. */
+size_t all_rows (struct hkc_row *rows)
+{
+    size_t n = 0;
+
+    rows[n++] = row_alloc (11, 10, 1, 2);
+    rows[n++] = row_state (11, "3");
+    rows[n++] = row_part (11, 1, "node0");
+    rows[n++] = row_part (11, 2, "node1");
+    rows[n++] = (struct hkc_row){
+        .kind = HKC_ROW_HOST,
+        .host = { "node0", "0123456789abcdef0123456789abcdef", 5.5, 1, "a\nb" },
+    };
+    rows[n++] = (struct hkc_row){
+        .kind = HKC_ROW_CAUSE,
+        .cause = { "node0", HKC_CAUSE_LOST, 0, "silent", true, 6.5 },
+    };
+    rows[n++] = (struct hkc_row){
+        .kind = HKC_ROW_FREE,
+        .free = { 4, "life-1", 10, "0-1", "{}", true },
+    };
+    rows[n++] = (struct hkc_row){
+        .kind = HKC_ROW_SCHED,
+        .sched = { .life = "life-1",
+                   .state = HKC_LIFE_READY,
+                   .partial_ok = true,
+                   .account_spoken = true,
+                   .free_n = 4,
+                   .recover = "" },
+    };
+    rows[n++] = row_history (11, 10, 1, 1, "node0");
+    rows[n++] = (struct hkc_row){
+        .kind = HKC_ROW_AUDIT,
+        .audit = { 7.5, 1000, "kill", "job 10", "it hung" },
+    };
+    return n;
+}
+
+const char all_text[] =
+    "alloc 11 job 10 uid 1000 priority 16 submit 10.25 end 10.5 "
+    "R {\"version\":1} digest d1 queue batch pid 1 parts 2\n"
+    "state 11 begun 1 first 11.75 done '3' known '0-3'\n"
+    "part 1 of 11 on node0 phase 2 attempt 1 boot 0123 run 0123 sent 1 "
+    "outcome 0 signal 15 conflict 1 since 10.5 start 9.25 script 10-clean "
+    "reason because\n"
+    "part 2 of 11 on node1 phase 2 attempt 1 boot 0123 run 0123 sent 1 "
+    "outcome 0 signal 15 conflict 1 since 10.5 start 9.25 script 10-clean "
+    "reason because\n"
+    "host node0 boot 0123 seen 5.5 drain 1 reasons a\nb\n"
+    "cause node0 5 about 0 reason silent confirmed 1 t 6.5\n"
+    "free 4 life life-1 job 10 ranks 0-1 R {} final 1\n"
+    "sched life life-1 state 3 partial 1 account 1 frees 4 recover ''\n";

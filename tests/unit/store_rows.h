@@ -22,6 +22,10 @@ struct hkc_row row_history (uint64_t alloc,
 /* t_closed is t. */
 struct hkc_row row_closed (const struct hkc_row *alloc, double t);
 
+/* One of each kind, at most 16, and what is then loaded as text. */
+size_t all_rows (struct hkc_row *rows);
+extern const char all_text[];
+
 /* Open one; fails the test if it cannot be. */
 struct hkc_store *store_open (const char *dir);
 

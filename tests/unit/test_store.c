@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,101 +16,12 @@
 #include "coordinator/store/schema.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/fuse_folder.h"
+#include "tests/unit/store_dir.h"
 #include "tests/unit/store_rows.h"
-
-static char folder[64];
-static char dir[128];
-
-static const char *at (const char *name)
-{
-    static char path[4][256];
-    static int turn;
-
-    turn = (turn + 1) % 4;
-    snprintf (path[turn], sizeof (path[turn]), "%s/%s", dir, name);
-    return path[turn];
-}
-
-static int set_up (void **state)
-{
-    (void)state;
-    if (folder_make (folder, sizeof (folder)) < 0)
-        return -1;
-    snprintf (dir, sizeof (dir), "%s/state", folder);
-    return 0;
-}
-
-static int tear_down (void **state)
-{
-    (void)state;
-    return folder_remove (folder);
-}
-
-/* The text says what is wrong. */
-static void assert_refused_as (const struct hkc_schema *schema,
-                               int errnum,
-                               const char *says)
-{
-    struct hk_error err = { "" };
-    struct hkc_store *store = hkc_store_open_as (dir, schema, &err);
-
-    if (store)
-        fail_msg ("opened, expected: %s", says);
-    if (errno != errnum || !strstr (err.text, says))
-        fail_msg ("errno %d: '%s', expected %s", errno, err.text, says);
-}
-
-static void assert_refused (int errnum, const char *says)
-{
-    assert_refused_as (&hkc_schema, errnum, says);
-}
 
 static void make_one (void)
 {
     hkc_store_close (store_open (dir));
-}
-
-static char *file_bytes (const char *path, size_t *size)
-{
-    FILE *f = fopen (path, "re");
-    struct stat st;
-    char *bytes;
-
-    assert_non_null (f);
-    assert_int_equal (fstat (fileno (f), &st), 0);
-    *size = (size_t)st.st_size;
-    bytes = malloc (*size + 1);
-    assert_non_null (bytes);
-    assert_int_equal (fread (bytes, 1, *size, f), *size);
-    fclose (f);
-    return bytes;
-}
-
-static void file_put (const char *path, const char *bytes, size_t size)
-{
-    FILE *f = fopen (path, "we");
-
-    assert_non_null (f);
-    assert_int_equal (fwrite (bytes, 1, size, f), size);
-    assert_int_equal (fclose (f), 0);
-}
-
-static void assert_file (const char *path, const char *bytes, size_t size)
-{
-    size_t now;
-    char *is = file_bytes (path, &now);
-
-    assert_int_equal (now, size);
-    assert_memory_equal (is, bytes, size);
-    free (is);
-}
-
-static unsigned mode_of (const char *path)
-{
-    struct stat st;
-
-    assert_int_equal (stat (path, &st), 0);
-    return st.st_mode & 07777;
 }
 
 static void a_store_is_made_where_there_is_none (void **state)
@@ -220,23 +130,6 @@ static void garbage_is_refused_and_left_as_it_is (void **state)
     assert_int_equal (stat (at ("hk.db-wal"), &st), -1);
 }
 
-/* A store with something in each table of what is not done. */
-static void make_full (void)
-{
-    struct hkc_store *store = store_open (dir);
-
-    for (int i = 1; i <= 100; i++) {
-        struct hkc_row rows[] = {
-            row_alloc (i, i, i, 1),
-            row_state (i, ""),
-            row_part (i, i, "node1"),
-            row_history (i, i, i, 1, "node1"),
-        };
-        store_commit (store, rows, 4);
-    }
-    hkc_store_close (store);
-}
-
 /* Page after page is spoiled: either it belongs to a table that is checked, and
  * the store is refused as it is, or to the history, and it opens.
  */
@@ -303,110 +196,6 @@ static void another_program_s_file_is_refused (void **state)
     assert_refused (EUCLEAN, "is no store of a coordinator");
     assert_file (at ("hk.db"), bytes, size);
     free (bytes);
-}
-
-/* ---- another schema: version 3 of a program that is yet to be ---- */
-
-static const char *const made_up_steps[] = {
-    "CREATE TABLE note (host TEXT PRIMARY KEY, text TEXT NOT NULL);",
-    "INSERT OR REPLACE INTO note SELECT host, reason FROM part;",
-};
-static const struct hkc_schema made_up = { 3, "", made_up_steps };
-
-static void run_sql (const char *path, const char *sql)
-{
-    sqlite3 *db;
-
-    assert_int_equal (sqlite3_open (path, &db), SQLITE_OK);
-    assert_int_equal (sqlite3_exec (db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close (db);
-}
-
-static void a_newer_schema_is_refused_and_left_as_it_is (void **state)
-{
-    size_t size;
-    char *bytes;
-
-    (void)state;
-    make_full ();
-    run_sql (at ("hk.db"), "UPDATE meta SET schema = 7");
-    bytes = file_bytes (at ("hk.db"), &size);
-    assert_refused (ENOTSUP,
-                    "hk.db has schema 7, made by a newer version; "
-                    "this one knows up to 1");
-    assert_file (at ("hk.db"), bytes, size);
-    free (bytes);
-    run_sql (at ("hk.db"), "UPDATE meta SET schema = 0");
-    assert_refused (EUCLEAN, "is damaged: schema 0, expected 1 to 1");
-    run_sql (at ("hk.db"), "DELETE FROM meta");
-    assert_refused (EUCLEAN, "is damaged: no row");
-}
-
-static char *kept_copy (void)
-{
-    glob_t found;
-    char *path;
-
-    if (glob (at ("hk.db.schema-1-*"), 0, NULL, &found) != 0)
-        return NULL;
-    assert_int_equal (found.gl_pathc, 1);
-    path = strdup (found.gl_pathv[0]);
-    globfree (&found);
-    return path;
-}
-
-static void an_older_schema_is_kept_aside_and_migrated (void **state)
-{
-    struct hk_error err = { "" };
-    struct hkc_store *store;
-    char *old, *kept, *text;
-
-    (void)state;
-    make_full ();
-    store = store_open (dir);
-    old = store_text (store);
-    hkc_store_close (store);
-    if (!(store = hkc_store_open_as (dir, &made_up, &err)))
-        fail_msg ("%s", err.text);
-    assert_int_equal (store_count (store, "meta WHERE schema = 3"), 1);
-    assert_int_equal (store_count (store, "note"), 1);
-    assert_store_text (store, old);
-    hkc_store_close (store);
-    assert_refused (ENOTSUP, "has schema 3");
-    /* what is kept is what was, and can be put back */
-    assert_non_null (kept = kept_copy ());
-    assert_int_equal (mode_of (kept), 0600);
-    assert_int_equal (rename (kept, at ("hk.db")), 0);
-    store = store_open (dir);
-    text = store_text (store);
-    assert_string_equal (text, old);
-    hkc_store_close (store);
-    free (text);
-    free (old);
-    free (kept);
-}
-
-static void a_migration_that_fails_changes_nothing (void **state)
-{
-    static const char *const bad_steps[] = {
-        "CREATE TABLE note (host TEXT);",
-        "INSERT INTO nowhere VALUES (1);",
-    };
-    static const struct hkc_schema bad = { 3, "", bad_steps };
-    struct hkc_store *store;
-    char *kept;
-
-    (void)state;
-    make_full ();
-    assert_refused_as (&bad, EIO, "migrating schema 1 to 3: ");
-    assert_refused_as (&bad, EIO, "no such table: nowhere");
-    assert_non_null (kept = kept_copy ()); /* one, though it was tried twice */
-    free (kept);
-    store = store_open (dir);
-    assert_int_equal (store_count (store, "sqlite_schema WHERE name = 'note'"),
-                      0);
-    assert_int_equal (store_count (store, "part"), 100);
-    hkc_store_close (store);
 }
 
 /* ---- where it is: these need a mount namespace, so root ---- */
@@ -478,7 +267,8 @@ static void a_full_disk_is_refused_at_start (void **state)
     assert_int_equal (umount2 (dir, MNT_DETACH), 0);
 }
 
-#define A_TEST(name) cmocka_unit_test_setup_teardown (name, set_up, tear_down)
+#define A_TEST(name) \
+    cmocka_unit_test_setup_teardown (name, dir_set_up, dir_tear_down)
 
 int main (void)
 {
@@ -493,9 +283,6 @@ int main (void)
         A_TEST (each_damaged_page_is_found_or_does_not_matter),
         A_TEST (a_cut_file_is_refused_and_left_as_it_is),
         A_TEST (another_program_s_file_is_refused),
-        A_TEST (a_newer_schema_is_refused_and_left_as_it_is),
-        A_TEST (an_older_schema_is_kept_aside_and_migrated),
-        A_TEST (a_migration_that_fails_changes_nothing),
         A_TEST (a_network_file_system_is_refused),
         A_TEST (a_read_only_file_system_is_refused),
         A_TEST (a_full_disk_is_refused_at_start),
