@@ -34,16 +34,16 @@ enum { CLOCK_EACH = 256 };
 
 const char *const hkc_history_sql[HKC_HISTORY_COUNT] = {
     [HKC_HISTORY_RANGES] =
-        "SELECT pid, pid + parts_count FROM closed WHERE jobid = ?1 UNION ALL"
-        " SELECT pid, pid + parts_count FROM alloc WHERE jobid = ?1"
-        " ORDER BY pid DESC",
+        ("SELECT pid, pid + parts_count FROM closed WHERE jobid = ?1 UNION ALL"
+         " SELECT pid, pid + parts_count FROM alloc WHERE jobid = ?1"
+         " ORDER BY pid DESC"),
     [HKC_HISTORY_RUNS] =
-        "SELECT pid, attempt, alloc, jobid, userid, host, outcome, t_start,"
-        " t_end, invocation, reason FROM history WHERE pid >= ?1 AND pid < ?2"
-        " ORDER BY pid DESC, attempt DESC",
+        ("SELECT pid, attempt, alloc, jobid, userid, host, outcome, t_start,"
+         " t_end, invocation, reason FROM history WHERE pid >= ?1 AND pid < ?2"
+         " ORDER BY pid DESC, attempt DESC"),
     [HKC_HISTORY_SCRIPTS] =
-        "SELECT name, code, signal, t_start, t_end FROM script"
-        " WHERE pid = ?1 AND attempt = ?2 ORDER BY seq",
+        ("SELECT name, code, signal, t_start, t_end FROM script"
+         " WHERE pid = ?1 AND attempt = ?2 ORDER BY seq"),
 };
 
 int64_t hkc_history_now_ms (void)
