@@ -100,25 +100,38 @@ static void on_start_failed (struct hkd_runs *runs,
         hkd_run_ended (runs, run, HK_OUTCOME_START_FAILED, ev->failed.reason);
 }
 
+/* The script that is under way, or "". */
+static const char *script_now (const struct hkd_run *run)
+{
+    for (size_t i = run->pub.scripts_count; i > 0; i--) {
+        const struct hk_script_result *s = &run->pub.scripts[i - 1];
+        if (s->t_start > 0 && s->t_end <= 0)
+            return s->name;
+    }
+    return "";
+}
+
+static size_t scripts_ended (const struct hkd_run *run)
+{
+    size_t ended = 0;
+
+    for (size_t i = 0; i < run->pub.scripts_count; i++)
+        ended += run->pub.scripts[i].t_end > 0;
+    return ended;
+}
+
 static void on_scripts (struct hkd_runs *runs,
                         struct hkd_run *run,
                         const struct hkd_event *ev)
 {
-    const char *now = "";
-    size_t ended = 0, before = 0;
+    size_t before = scripts_ended (run);
+    const char *now;
 
     if (run->pub.phase == HK_RUN_ENDED)
         return;
-    for (size_t i = 0; i < run->pub.scripts_count; i++)
-        before += run->pub.scripts[i].t_end > 0;
     hkd_scripts_set (run, ev->scripts.results, ev->scripts.count);
-    for (size_t i = 0; i < run->pub.scripts_count; i++) {
-        const struct hk_script_result *s = &run->pub.scripts[i];
-        ended += s->t_end > 0;
-        if (s->t_start > 0 && s->t_end <= 0)
-            now = s->name;
-    }
-    if (ended == before && !strcmp (now, run->pub.script))
+    now = script_now (run);
+    if (scripts_ended (run) == before && !strcmp (now, run->pub.script))
         return;
     hkd_text_set (&run->pub.script, now);
     hkd_act (runs, HKD_ACT_FILE, run);
@@ -187,8 +200,10 @@ static int on_unit (struct hkd_runs *runs,
     hkd_scripts_set (run, unit->scripts, unit->scripts_count);
     if (run->pub.phase == HK_RUN_STARTING)
         run->pub.phase = HK_RUN_RUNNING;
-    if (run->pub.phase != HK_RUN_ENDED)
+    if (run->pub.phase != HK_RUN_ENDED) {
+        hkd_text_set (&run->pub.script, script_now (run));
         hkd_say (runs, LOG_INFO, run, "%s is adopted", unit->unit);
+    }
     hkd_act (runs, HKD_ACT_FILE, run);
     if (run->pub.phase == HK_RUN_STOPPING)
         hkd_run_stop_again (runs, run);
