@@ -23,6 +23,8 @@ struct hkd_bus {
     uint64_t since_us; /* connected */
     uint64_t retry_ms;
     sd_event_source *timer; /* to connect again, or to close */
+    sd_bus *doomed;         /* to be closed when no callback of it is running */
+    sd_event_source *reaper;
 };
 
 static void try_connect (struct hkd_bus *bus);
@@ -35,15 +37,39 @@ static uint64_t now_us (struct hkd_bus *bus)
     return now;
 }
 
+static int on_reap (sd_event_source *source, void *arg)
+{
+    struct hkd_bus *bus = arg;
+
+    (void)source;
+    sd_bus_detach_event (bus->doomed);
+    bus->doomed = sd_bus_close_unref (bus->doomed);
+    return 0;
+}
+
+/* sd-bus does not bear to be closed by what it calls: that is done when the
+ * loop comes round.  Until then nothing is sent on it, and what it still tells
+ * finds nobody who waits for it.
+ */
 static void disconnect (struct hkd_bus *bus)
 {
+    int rc;
+
     if (!bus->bus)
         return;
     if (now_us (bus) - bus->since_us > RETRY_MOST_MS * UINT64_C (1000))
         bus->retry_ms = RETRY_FIRST_MS;
-    sd_bus_detach_event (bus->bus);
-    sd_bus_close (bus->bus);
-    bus->bus = sd_bus_unref (bus->bus);
+    if (bus->doomed)
+        on_reap (NULL, bus); /* none of its callbacks: we are in another's */
+    bus->doomed = bus->bus;
+    bus->bus = NULL;
+    bus->reaper = sd_event_source_disable_unref (bus->reaper);
+    rc = sd_event_add_defer (bus->event, &bus->reaper, on_reap, bus);
+    if (rc >= 0)
+        rc = sd_event_source_set_priority (bus->reaper,
+                                           SD_EVENT_PRIORITY_IMPORTANT);
+    if (rc < 0)
+        hk_log (LOG_CRIT, "no event to leave systemd: %s", strerror (-rc));
     bus->calls.down (bus->arg);
 }
 
@@ -88,8 +114,9 @@ static int on_disconnected (sd_bus_message *m, void *arg, sd_bus_error *error)
 {
     struct hkd_bus *bus = arg;
 
-    (void)m;
     (void)error;
+    if (sd_bus_message_get_bus (m) != bus->bus)
+        return 0;
     hk_log_throttled (LOG_NOTICE, "bus", "the connection to systemd is lost");
     disconnect (bus);
     if (bus->wanted)
@@ -184,6 +211,9 @@ void hkd_bus_destroy (struct hkd_bus *bus)
         return;
     bus->timer = sd_event_source_disable_unref (bus->timer);
     disconnect (bus);
+    bus->reaper = sd_event_source_disable_unref (bus->reaper);
+    if (bus->doomed)
+        on_reap (NULL, bus);
     free (bus);
 }
 

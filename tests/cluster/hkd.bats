@@ -274,6 +274,35 @@ S
     hkd_is active
 }
 
+@test "systemd does not answer for a while: each run is made once" {
+    put $D/10-a 'echo "$HK_ALLOC" >>/run/t/runs'
+    kill -STOP "$("$CLUSTER" pid node0)"
+    job_end "$job" node0
+    # longer than hkd waits for an answer
+    sleep 23
+    kill -CONT "$("$CLUSTER" pid node0)"
+    within 15 outcome success
+    [ "$(on node0 cat /run/t/runs | wc -l)" = 1 ]
+    run on node0 sh -c 'journalctl -u flux-hkd | grep -c Assertion'
+    [ "$output" = 0 ]
+}
+
+@test "where systemd has no socket of its own the system bus will do" {
+    put $D/10-a 'touch /run/t/a; exec sleep 600'
+    put $D/20-b 'touch /run/t/b'
+    on node0 sh -c 'systemctl stop flux-hkd
+        mv /run/systemd/private /run/systemd/aside; systemctl start flux-hkd'
+    job_end "$job" node0
+    within 10 has a
+    on node0 sh -c 'kill -KILL $(systemctl show -P MainPID dbus)'
+    within 10 on node0 systemctl is-active dbus
+    on head hkctl kill -j "$job"
+    within 15 outcome killed
+    [ "$(results)" = "10-a:-1:15 20-b:-1:0" ]
+    run ! has b
+    on node0 mv /run/systemd/aside /run/systemd/private
+}
+
 @test "results that systemd forgot while hkd was away are unknown" {
     put $D/10-a 'touch /run/t/a; sleep 1'
     put $D/20-b 'touch /run/t/end'
