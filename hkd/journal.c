@@ -163,7 +163,10 @@ static void send_all (struct hkd_journal *journal)
         *p = q->next;
         journal->count--;
         pthread_join (q->thread, NULL); /* it has nothing left to do */
-        if (!q->cancelled)
+        if (q->displaced)
+            journal->calls.end (
+                journal->arg, q->seq, true, "others ask, ask again");
+        else if (!q->cancelled)
             journal->calls.end (journal->arg,
                                 q->seq,
                                 q->truncated,
@@ -194,6 +197,30 @@ static int on_wake (sd_event_source *source, int fd, uint32_t events, void *arg)
 
 /* ---- questions ---- */
 
+/* Whoever followed may have left: nobody tells us.  The longest of those that
+ * follow ends, within a second.
+ */
+static bool make_room (struct hkd_journal *journal)
+{
+    struct hkd_question *oldest = NULL;
+    size_t count = 0;
+
+    for (struct hkd_question *q = journal->first; q; q = q->next) {
+        count += !q->cancelled;
+        if (q->follow && !q->cancelled)
+            oldest = q;
+    }
+    if (count < HKD_JOURNAL_QUESTIONS)
+        return true;
+    if (!oldest || journal->count >= 2 * HKD_JOURNAL_QUESTIONS)
+        return false;
+    pthread_mutex_lock (&journal->lock);
+    oldest->cancelled = oldest->displaced = true;
+    pthread_cond_broadcast (&journal->room);
+    pthread_mutex_unlock (&journal->lock);
+    return true;
+}
+
 void hkd_journal_ask (struct hkd_journal *journal,
                       uint64_t seq,
                       uint64_t jobid,
@@ -204,7 +231,7 @@ void hkd_journal_ask (struct hkd_journal *journal,
     sigset_t all, old;
     int rc;
 
-    if (journal->count == HKD_JOURNAL_QUESTIONS) {
+    if (!make_room (journal)) {
         journal->calls.end (journal->arg,
                             seq,
                             true,
@@ -238,8 +265,10 @@ void hkd_journal_ask (struct hkd_journal *journal,
 void hkd_journal_cancel (struct hkd_journal *journal)
 {
     pthread_mutex_lock (&journal->lock);
-    for (struct hkd_question *q = journal->first; q; q = q->next)
+    for (struct hkd_question *q = journal->first; q; q = q->next) {
         q->cancelled = true;
+        q->displaced = false;
+    }
     pthread_cond_broadcast (&journal->room);
     pthread_mutex_unlock (&journal->lock);
 }

@@ -26,7 +26,8 @@ struct hkd_question {
     json_t *batches[HKD_JOURNAL_BATCHES];
     size_t batches_count;
     bool cancelled;
-    bool done; /* the thread is about to end */
+    bool displaced; /* cancelled, but somebody may still wait */
+    bool done;      /* the thread is about to end */
     bool truncated;
     char text[256];
 };
