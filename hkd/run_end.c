@@ -6,7 +6,10 @@
 #include <string.h>
 #include <syslog.h>
 #include "proto/duration.h"
+#include "proto/jobid.h"
 #include "hkd/run_impl.h"
+
+enum { SUBJECT_BYTES = HK_JOBID_TEXT_BYTES + 8 };
 
 static void leftovers_set (struct hkd_run *run,
                            const char *const *leftovers,
@@ -25,6 +28,20 @@ static void leftovers_set (struct hkd_run *run,
         hkd_text_set (&list[i], leftovers[i]);
     run->pub.leftovers = list;
     run->pub.leftovers_count = count;
+}
+
+/* The unit, or the job while there is none. */
+static const char *subject (const struct hkd_run *run, char name[SUBJECT_BYTES])
+{
+    char jobid[HK_JOBID_TEXT_BYTES];
+
+    if (run->pub.unit[0])
+        return run->pub.unit;
+    snprintf (name,
+              SUBJECT_BYTES,
+              "run of %s",
+              hk_jobid_encode (run->pub.jobid, HK_JOBID_F58PLAIN, jobid));
+    return name;
 }
 
 static bool add (int64_t at, int64_t wait, int64_t *when)
@@ -56,6 +73,45 @@ static enum hk_outcome result_of (const struct hkd_run *run)
     return HK_OUTCOME_SUCCESS;
 }
 
+/* Which script made it a failure, for the log; "" if none did. */
+static void culprit (const struct hkd_run *run, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < run->pub.scripts_count; i++) {
+        const struct hk_script_result *s = &run->pub.scripts[i];
+        const char *abbrev = sigabbrev_np (s->signal);
+        if (s->t_end > 0 && s->signal)
+            snprintf (text,
+                      size,
+                      "%s killed by %s",
+                      s->name,
+                      abbrev ? abbrev : "a signal");
+        else if (s->t_end > 0 && s->code != 0)
+            snprintf (text, size, "%s exited %d", s->name, s->code);
+        if (text[0])
+            return;
+    }
+}
+
+static void say_ended (struct hkd_runs *runs, const struct hkd_run *run)
+{
+    bool good = run->pub.outcome == HK_OUTCOME_SUCCESS;
+    char name[SUBJECT_BYTES], why[HK_REASON_BYTES];
+
+    if (run->pub.reason[0])
+        snprintf (why, sizeof (why), "%s", run->pub.reason);
+    else
+        culprit (run, why, sizeof (why));
+    hkd_say (runs,
+             good ? LOG_INFO : LOG_ERR,
+             run,
+             "%s ended: %s%s%s",
+             subject (run, name),
+             hk_outcome_name (run->pub.outcome),
+             why[0] ? ": " : "",
+             why);
+}
+
 void hkd_run_ended (struct hkd_runs *runs,
                     struct hkd_run *run,
                     enum hk_outcome outcome,
@@ -74,14 +130,7 @@ void hkd_run_ended (struct hkd_runs *runs,
     if (outcome == HK_OUTCOME_SUCCESS || outcome == HK_OUTCOME_EXIT_CODE
         || outcome == HK_OUTCOME_SIGNAL)
         hkd_text_set (&run->pub.script, "");
-    hkd_say (runs,
-             outcome == HK_OUTCOME_SUCCESS ? LOG_INFO : LOG_ERR,
-             run,
-             "%s ended: %s%s%s",
-             run->pub.unit[0] ? run->pub.unit : "run",
-             hk_outcome_name (outcome),
-             run->pub.reason[0] ? ": " : "",
-             run->pub.reason);
+    say_ended (runs, run);
     hkd_act (runs, HKD_ACT_FILE, run);
     hkd_report (runs, run);
 }
@@ -97,11 +146,13 @@ void hkd_run_look (struct hkd_runs *runs, struct hkd_run *run)
 /* Also where no unit is known yet: one that is being started must not go on. */
 static void send_signal (struct hkd_runs *runs, struct hkd_run *run, int signum)
 {
+    char name[SUBJECT_BYTES];
+
     hkd_say (runs,
              LOG_WARNING,
              run,
              "%s: sending %s",
-             run->pub.unit[0] ? run->pub.unit : "run",
+             subject (run, name),
              sigabbrev_np (signum) ? sigabbrev_np (signum) : "a signal");
     hkd_act (runs, HKD_ACT_SIGNAL, run)->signal = signum;
     run->look_wait_ms = HKD_LOOK_FIRST_MS;

@@ -225,7 +225,31 @@ static bool ends_with (const char *name, const char *end)
 static int is_run (const struct dirent *entry)
 {
     return !strncmp (entry->d_name, "run-", 4)
-           && ends_with (entry->d_name, ".json");
+           && (ends_with (entry->d_name, ".json")
+               || ends_with (entry->d_name, ".go"));
+}
+
+/* A .go file that no run has was made just before a crash.  That of a damaged
+ * file may be a unit's, which is then nobody's and goes on.
+ */
+static int load_go (const char *dir, const char *name, struct hk_error *err)
+{
+    static const char *const others[] = { "json", "json.damaged" };
+    char path[HKD_PATH_BYTES], other[128];
+
+    for (size_t i = 0; i < sizeof (others) / sizeof (others[0]); i++) {
+        snprintf (other,
+                  sizeof (other),
+                  "%.*s%s",
+                  (int)(strlen (name) - strlen ("go")),
+                  name,
+                  others[i]);
+        if (make_path (path, dir, other, err) < 0)
+            return -1;
+        if (access (path, F_OK) == 0)
+            return 0;
+    }
+    return file_remove (dir, name, err);
 }
 
 int hkd_runfile_each (const char *dir,
@@ -242,8 +266,11 @@ int hkd_runfile_each (const char *dir,
         return hk_error_errno (err, errno, "%s", dir);
     rc = file_remove (dir, "new.tmp", err);
     for (int i = 0; i < n; i++) {
-        if (rc == 0)
-            rc = load_one (dir, names[i]->d_name, boot_id, fn, arg, err);
+        const char *name = names[i]->d_name;
+        if (rc == 0 && ends_with (name, ".json"))
+            rc = load_one (dir, name, boot_id, fn, arg, err);
+        else if (rc == 0)
+            rc = load_go (dir, name, err);
         free (names[i]);
     }
     free (names);

@@ -157,7 +157,6 @@ static bool adopt (struct hkd_units *units,
     }
     u->state = HKD_UNIT_STARTED;
     u->told = true;
-    u->check_ms = hkd_units_now (units) + HKD_CHECK_MS;
     return true;
 }
 

@@ -246,8 +246,24 @@ static void remains_of_a_write_are_removed (void **state)
 {
     (void)state;
     folder_write (folder, "new.tmp", "{\"type\":\"run\"");
+    assert_int_equal (hkd_go_create (folder, 5, 1, NULL), 0);
     assert_int_equal (runs (), 0);
     assert_int_equal (files (), 0);
+}
+
+static void the_go_file_of_a_run_stays_also_of_a_damaged_one (void **state)
+{
+    struct hk_run run = example ();
+
+    (void)state;
+    write_run (&run);
+    assert_int_equal (hkd_go_create (folder, run.alloc, run.attempt, NULL), 0);
+    folder_write (folder, "run-0000000000000005-1.json", "x");
+    assert_int_equal (hkd_go_create (folder, 5, 1, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal (runs (), 1);
+        assert_int_equal (files (), 4);
+    }
 }
 
 static void a_folder_that_is_missing_is_an_error (void **state)
@@ -330,6 +346,7 @@ int main (void)
         T (a_damaged_file_is_put_aside_and_the_others_are_read),
         T (a_file_under_another_runs_name_is_put_aside),
         T (remains_of_a_write_are_removed),
+        T (the_go_file_of_a_run_stays_also_of_a_damaged_one),
         T (a_folder_that_is_missing_is_an_error),
         T (only_one_hkd_has_the_folder),
         T (a_folder_that_others_may_write_is_refused),
