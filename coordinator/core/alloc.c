@@ -306,11 +306,14 @@ int hkc_job_end (struct hkc_core *core,
 /* A host we are not to act on: its ranks go back at once, with a row of
  * history that says so.
  */
-static void skip_uncovered (struct hkc_core *core, struct hkc_alloc *alloc)
+void hkc_skip_uncovered (struct hkc_core *core, struct hkc_alloc *alloc)
 {
-    for (uint32_t i = 0; i < alloc->parts_count; i++) {
+    for (uint32_t i = 0; alloc->begun && i < alloc->parts_count; i++) {
         struct hkc_part *part = &alloc->parts[i];
-        if (!part->covered && part->phase == HKC_WAITING)
+        /* what was started is seen to its end */
+        part->covered = part->start_sent || part->phase != HKC_WAITING
+                        || hk_conf_covers (core->conf, part->host->shown);
+        if (!part->covered)
             hkc_part_ended (
                 core, part, HK_OUTCOME_SKIPPED, NULL, "not in hosts");
     }
@@ -328,7 +331,7 @@ void hkc_alloc_begin (struct hkc_core *core, struct hkc_alloc *alloc)
     if (hkc_active_take (core, alloc->jobid))
         for (uint32_t i = 0; i < alloc->parts_count; i++)
             conflicts_end (core, alloc->parts[i].host, alloc);
-    skip_uncovered (core, alloc);
+    hkc_skip_uncovered (core, alloc);
     for (uint32_t i = 0; i < alloc->parts_count; i++)
         hkc_host_start_next (core, alloc->parts[i].host);
 }

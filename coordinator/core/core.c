@@ -110,6 +110,12 @@ static int recovered (struct hkc_core *core, const struct hkc_event *ev)
     return 0;
 }
 
+void hkc_core_covers_anew (struct hkc_core *core)
+{
+    for (struct hkc_alloc *a = core->first; a; a = a->next)
+        hkc_skip_uncovered (core, a);
+}
+
 int hkc_core_step (struct hkc_core *core,
                    const struct hkc_event *ev,
                    struct hkc_answer *answer,
@@ -162,6 +168,7 @@ int hkc_core_step (struct hkc_core *core,
     case HKC_EV_CONF:
         core->conf = ev->conf;
         hkc_release_all (core);
+        hkc_core_covers_anew (core);
         return 0;
     case HKC_EV_STORE_BACK:
         hkc_recover_set (core, ev->why);

@@ -397,6 +397,23 @@ int hkc_undrain_done (struct hkc_core *core, const struct hkc_event *ev)
     return 0;
 }
 
+/* A failed rank is due by the drain of its node: not until that is confirmed to
+ * this session.
+ */
+static void due_back (struct hkc_core *core,
+                      struct hkc_host *host,
+                      const struct hkc_cause *cause)
+{
+    for (struct hkc_part *p = host->parts; p; p = p->next_on_host) {
+        if (cause->kind != HKC_CAUSE_FAILURE || p->alloc->id != cause->about
+            || p->phase != HKC_DUE)
+            continue;
+        p->phase = HKC_ENDED;
+        hkc_part_dirty (core, p);
+        hkc_due_prune (p->alloc);
+    }
+}
+
 /* A new session of the manager: what is still needed is asked for anew. */
 void hkc_drain_anew (struct hkc_core *core)
 {
@@ -418,6 +435,7 @@ void hkc_drain_anew (struct hkc_core *core)
             if (c->confirmed) {
                 c->confirmed = false;
                 cause_row (core, h, c, HKC_ROW_CAUSE);
+                due_back (core, h, c);
             }
         }
         if (h->causes || h->drain != HKC_UNDRAINED)

@@ -82,7 +82,8 @@ char *hkc_arena_dup (struct hkc_core *core, const char *text)
     return memcpy (hkc_arena (core, n), text ? text : "", n);
 }
 
-static char *arena_vfmt (struct hkc_core *core, const char *fmt, va_list ap)
+__attribute__ ((format (printf, 2, 0))) static char *arena_vfmt (
+    struct hkc_core *core, const char *fmt, va_list ap)
 {
     char buf[2048];
 

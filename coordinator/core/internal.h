@@ -214,6 +214,8 @@ void hkc_job_end_again (struct hkc_core *core,
                         const struct hk_resource *res);
 int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err);
 int hkc_job_drop (struct hkc_core *core, uint64_t id, struct hk_error *err);
+/* Hosts that `hosts` does not name, or no longer. */
+void hkc_skip_uncovered (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_end_repeated (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_alloc_begin (struct hkc_core *core, struct hkc_alloc *alloc);
 void hkc_alloc_unlink (struct hkc_core *core, struct hkc_alloc *alloc);
@@ -253,6 +255,7 @@ int hkc_node_hello (struct hkc_core *core,
 int hkc_node_gone (struct hkc_core *core, uint64_t peer);
 void hkc_node_heard (struct hkc_core *core, struct hkc_host *host);
 /* silence.c */
+bool hkc_is_silent (const struct hkc_core *core, const struct hkc_host *host);
 void hkc_silence_tick (struct hkc_core *core);
 int64_t hkc_silence_deadline (const struct hkc_core *core);
 /* report.c */
@@ -311,6 +314,9 @@ struct hkc_row_free hkc_free_borrow (struct hkc_core *core,
                                      const struct hkc_row_free *row);
 void hkc_free_row_destroy (struct hkc_row_free *row);
 void hkc_recover_set (struct hkc_core *core, const char *why);
+
+/* core.c */
+void hkc_core_covers_anew (struct hkc_core *core);
 
 /* view.c */
 const char *hkc_part_marks (struct hkc_core *core, const struct hkc_part *part);

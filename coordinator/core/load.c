@@ -248,4 +248,5 @@ void hkc_core_loaded (struct hkc_core *core, int64_t now_ms)
     for (struct hkc_alloc *a = core->first; a; a = a->next)
         if (hkc_release_met (core, a))
             hkc_release_sweep (core, a);
+    hkc_core_covers_anew (core);
 }

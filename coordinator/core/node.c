@@ -158,10 +158,9 @@ static bool may_take (struct hkc_core *core,
         return true;
     if (core->now_ms - silent_since (core, host) >= two)
         return true;
-    if (strcmp (host->rival_boot, boot)) {
-        snprintf (host->rival_boot, sizeof (host->rival_boot), "%s", boot);
+    if (host->rival_first_ms == 0 || core->now_ms - host->rival_last_ms >= two)
         host->rival_first_ms = core->now_ms;
-    }
+    snprintf (host->rival_boot, sizeof (host->rival_boot), "%s", boot);
     snprintf (host->rival_address,
               sizeof (host->rival_address),
               "%s",

@@ -146,6 +146,7 @@ static char *drain_reason (struct hkc_core *core,
     char what[640] = "", tail[HK_SCRIPT_NAME_BYTES + 64] = "";
     const char *script = bad                  ? bad->name
                          : run && run->script ? run->script
+                         : part->script       ? part->script
                                               : "";
     double t0 = bad ? bad->t_start : run ? run->t_start : part->t_start;
     double t1 = bad                     ? bad->t_end

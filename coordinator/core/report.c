@@ -123,15 +123,18 @@ static void part_progress (struct hkc_core *core,
         part->phase = phase;
         part->t_since = phase == HKC_RUNNING ? part->t_start : core->wall;
         hkc_part_dirty (core, part);
+        if (part->stop_signal && phase == HKC_RUNNING)
+            stop_send (core, part);
     }
     if (strcmp (part->invocation, run->invocation)) {
         snprintf (
             part->invocation, sizeof (part->invocation), "%s", run->invocation);
         hkc_part_dirty (core, part);
     }
-    /* which script is under way is told anew by the next state: not stored */
-    if (strcmp (part->script ? part->script : "", run->script))
+    if (strcmp (part->script ? part->script : "", run->script)) {
         hkc_strset (&part->script, run->script);
+        hkc_part_dirty (core, part);
+    }
 }
 
 static void run_of_part (struct hkc_core *core,
@@ -143,6 +146,8 @@ static void run_of_part (struct hkc_core *core,
     if (settled) { /* its outcome is in the history: the first one counts */
         if (run->phase == HK_RUN_ENDED)
             ack (core, part->host, run);
+        else
+            stray_add (core, part->host, run);
         return;
     }
     if (part->boot_id[0] && strcmp (part->boot_id, run->boot_id))

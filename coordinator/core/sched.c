@@ -200,13 +200,22 @@ static bool needs_drain (const struct hkc_core *core,
     return core->recover || alloc->done_count > 0 || any_conflict (alloc);
 }
 
+/* A store that went back in time is not believed of a rank that was due. */
+static bool is_told_held (const struct hkc_core *core,
+                          const struct hkc_part *part)
+{
+    return !part->conflict
+           && (hkc_part_is_held (part)
+               || (core->recover && part->phase == HKC_DUE));
+}
+
 static void hello_drains (struct hkc_core *core)
 {
     for (struct hkc_alloc *a = core->first; a; a = a->next) {
         if (!a->begun || !needs_drain (core, a))
             continue;
         for (uint32_t i = 0; i < a->parts_count; i++)
-            if (hkc_part_is_held (&a->parts[i]) && !a->parts[i].conflict)
+            if (is_told_held (core, &a->parts[i]))
                 hkc_cause_add (core,
                                a->parts[i].host,
                                HKC_CAUSE_HELLO,
@@ -256,7 +265,7 @@ static bool drains_confirmed (const struct hkc_core *core)
             continue;
         for (uint32_t i = 0; i < a->parts_count; i++) {
             const struct hkc_part *p = &a->parts[i];
-            if (hkc_part_is_held (p) && !p->conflict
+            if (is_told_held (core, p)
                 && !hkc_host_confirmed (p->host, HKC_CAUSE_HELLO, a->id))
                 return false;
         }

@@ -27,7 +27,7 @@ static int64_t silent_ms (const struct hkc_core *core,
     return core->now_ms - since;
 }
 
-static bool is_silent (const struct hkc_core *core, const struct hkc_host *host)
+bool hkc_is_silent (const struct hkc_core *core, const struct hkc_host *host)
 {
     int64_t after = hk_conf_policy (core->conf, host->shown)->lost_after_ms;
 
@@ -69,7 +69,7 @@ void hkc_silence_tick (struct hkc_core *core)
         if (h->parts && waits_for (h)) {
             waiting++;
             lost += h->lost;
-            silent += is_silent (core, h);
+            silent += hkc_is_silent (core, h);
         }
     }
     if (silent == 0 || silent == lost) {
@@ -92,7 +92,7 @@ void hkc_silence_tick (struct hkc_core *core)
     core->silence_alarm = false;
     for (struct hkc_host *h = zhashx_first (core->hosts); h;
          h = zhashx_next (core->hosts))
-        if (h->parts && !h->lost && is_silent (core, h))
+        if (h->parts && !h->lost && hkc_is_silent (core, h))
             lose (core, h);
 }
 

@@ -63,6 +63,10 @@ static void explain (const struct hkc_core *core,
         v->act = "stop one of them";
     else if (part->phase < HKC_ENDED && host->lost)
         v->reason = "no contact", v->act = "repair or boot the node";
+    else if (part->phase < HKC_ENDED && core->silence_alarm
+             && hkc_is_silent (core, host))
+        v->reason = "fell silent together with others",
+        v->act = "look at the head and its network";
     else if (part->phase < HKC_ENDED && host->t_seen == 0)
         v->reason = "hkd was never seen there",
         v->act = "install and start flux-hkd";

@@ -16,6 +16,7 @@
 enum {
     WAIT_MOST_MS = 1000,
     TRIM_EACH_MS = 60000, /* history is trimmed a little now and then */
+    TRIM_AGAIN_MS = 1000,
     TRIM_COUNT = 50,
 };
 
@@ -308,21 +309,24 @@ static void reload_take (struct hkc_engine *e)
     hk_log (LOG_NOTICE, "configuration reloaded");
 }
 
+/* A little at a time, and at once again while there is more. */
 static void trim (struct hkc_engine *e)
 {
     struct hk_error err;
     int64_t now = hkc_boot_ms (NULL);
+    double keep = (double)e->conf->history_keep_ms / 1e3;
+    int n;
 
     if (now < e->trim_ms || e->store_error[0])
         return;
     e->trim_ms = now + TRIM_EACH_MS;
-    if (e->conf->history_keep_ms != HK_DURATION_INF
-        && hkc_store_trim (e->store,
-                           wall_now (NULL) - e->conf->history_keep_ms / 1e3,
-                           TRIM_COUNT,
-                           &err)
-               < 0)
+    if (e->conf->history_keep_ms == HK_DURATION_INF)
+        return;
+    n = hkc_store_trim (e->store, wall_now (NULL) - keep, TRIM_COUNT, &err);
+    if (n < 0)
         hk_log_throttled (LOG_ERR, "trim", "old history stays: %s", err.text);
+    else if (n > 0)
+        e->trim_ms = now + TRIM_AGAIN_MS;
 }
 
 static int wait_ms (const struct hkc_engine *e)

@@ -139,11 +139,34 @@ static void sum_up (struct story *s, struct sum *sum)
     sqlite3_finalize (stmt);
 }
 
-/* All that has a session comes back, as after any restart. */
-static void restart (struct story *s)
+/* In which sentence the drain of a host is confirmed. */
+static int drained_in (const char *host)
+{
+    void (*sentence) (struct story * s) = that_is_drained;
+    int i = 0;
+
+    if (!strcmp (host, "node1"))
+        sentence = one_is_drained;
+    else if (!strcmp (host, "node6"))
+        sentence = it_is_drained;
+    while (day[i] != sentence)
+        i++;
+    return i;
+}
+
+/* All that has a session comes back, as after any restart; what was drained is
+ * asked for anew and is there already.
+ */
+static void restart (struct story *s, int broken_off)
 {
     story_restart (s);
     sched_hello_after (s, "L1", 0);
+    for (int i = 0, n = s->lines_count; i < n; i++) {
+        const char *host = s->lines[i].host;
+        if (!strcmp (s->lines[i].verb, "drain")
+            && broken_off >= drained_in (host))
+            drained (s, host, HKC_DRAIN_ALREADY, s->lines[i].rest);
+    }
     nodes_up (s, "node[0-7]");
 }
 
@@ -159,7 +182,7 @@ static void tell_day (void **state, int broken_off, struct sum *sum)
         day[i](s);
         frees_add (s, sum);
         if (i == broken_off) {
-            restart (s);
+            restart (s, i);
             /* resumed: what was not confirmed comes again, and counts once */
             for (int j = 0; j < s->lines_count; j++)
                 if (!strcmp (s->lines[j].verb, "free"))
