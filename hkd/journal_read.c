@@ -13,7 +13,7 @@
 enum {
     LINE_BYTES = 2048,
     MESSAGE_BYTES = 4096, /* what sd-journal reads of one */
-    WAIT_US = 500000,     /* until it is looked whether anybody still waits */
+    WAIT_US = 1000000,     /* until it is looked whether anybody still waits */
 };
 
 static const char unit_prefix[] = "flux-housekeeping-";

@@ -447,7 +447,12 @@ skip_note () { echo "# $1" >&3; }
 }
 
 @test "hkd is small, and sleeps when there is nothing to do" {
-    sleep 6 # the connection to systemd is closed
+    # nobody follows the journal, and the connection to systemd is closed again
+    on node0 systemctl restart flux-hkd
+    put $D/10-a 'true'
+    job_end "$job" node0
+    within 10 outcome success
+    sleep 6
     pid=$(on node0 systemctl show -P MainPID flux-hkd)
     switches () { on node0 sh -c "awk '/^voluntary_ctxt/ { n += \$2 }
         END { print n }' /proc/$pid/task/$pid/status"; }
