@@ -393,17 +393,18 @@ S
         echo "the last word"'
     job_end "$job" node0
     within 10 has a
+    pids=()
     for i in 1 2 3 4 5 6; do
         "$CLUSTER" exec head hkctl log "$job" -f </dev/null 3>&- \
             >"$BATS_TEST_TMPDIR/$i" 2>&1 &
-        eval "pid$i=$!"
+        pids+=($!)
         sleep 0.2
     done
     on node0 touch /run/t/go
     within 10 grep -q "the last word" "$BATS_TEST_TMPDIR/6"
     within 10 grep -q "the last word" "$BATS_TEST_TMPDIR/5"
     within 10 grep -q "ask again" "$BATS_TEST_TMPDIR/1"
-    kill "$pid1" "$pid2" "$pid3" "$pid4" "$pid5" "$pid6" 2>/dev/null || :
+    kill "${pids[@]}" 2>/dev/null || :
     within 10 outcome success
 }
 
