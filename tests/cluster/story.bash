@@ -45,6 +45,9 @@ script ()
 
 on () { "$CLUSTER" exec "$@" </dev/null; }
 
+# bats does not see that a line which begins with ! fails
+not () { ! "$@"; }
+
 # within SECONDS COMMAND..: wait until it succeeds; at the end say what it said
 within ()
 {
@@ -89,6 +92,16 @@ listed () { on head hkctl list | grep -Eq "$1"; }
 # history REGEX: a row of hkctl history matches
 history_has () { on head hkctl history --json | tr '}' '\n' | grep -Eq "$1"; }
 
+# outcomes JOBID TEXT: the runs of it that have ended are "node0 1 success, .."
+outcomes ()
+{
+    local is
+    is=$(on head hkctl history -j "$1" --json |
+        jq -r '.rows | map ("\(.host) \(.attempt) \(.outcome)")
+            | sort | join (", ")')
+    [ "$is" = "$2" ] || { echo "not $2, but $is"; return 1; }
+}
+
 # scheduler FILE [OPTION..]: a manager session whose lines go to FILE; its pid
 # is in FILE.pid.  What it was told is asked with said, and how often.
 scheduler ()
@@ -110,12 +123,14 @@ scheduler_end ()
 }
 said () { grep -Eq "$2" "$1"; }
 times () { grep -Ec "$2" "$1" || :; }
+# heard FILE N REGEX: said so many times, or more
+heard () { [ "$(times "$1" "$3")" -ge "$2" ]; }
 
 # freed FILE JOBID RANK: that rank of that job was freed, and exactly once
 freed ()
 {
     local n
-    n=$(jq -c "select(.type == \"free\" and .jobid == $2)" "$1" 2>/dev/null |
+    n=$(grep "^{" "$1" | jq -c "select(.type == \"free\" and .jobid == $2)" |
         jq -r .ranks | tr ',' '\n' | awk -F- -v r="$3" '
             NF == 1 { if ($1 == r) n++ }
             NF == 2 { if (r >= $1 && r <= $2) n++ }
@@ -123,7 +138,78 @@ freed ()
     [ "$n" = 1 ]
 }
 
-# say FILE <LINES: a peer by hand (tests/tools/say); options after FILE
+# books FILE: in all that this scheduler was told, no rank of a job was freed
+# twice in a life, nothing came for a job after its final, and each number of
+# a free says one thing
+books ()
+{
+    grep '^{' "$1" | jq -es '
+        def ids: split (",") | map (split ("-") | map (tonumber)
+            | range (.[0]; .[-1] + 1));
+        map (select (.type == "free"))
+        | (group_by (.n) | all (unique | length == 1))
+          and (unique_by (.n) | group_by ([.life, .jobid]) | all (
+              (map (.ranks | ids) | add | length == (unique | length))
+              and (map (.final == true) | .[:-1] | any | not)))' >/dev/null
+}
+
+# before FILE REGEX REGEX: both were said, and the one before the other
+before ()
+{
+    local first second
+    first=$(grep -nEm1 "$2" "$1" | cut -d: -f1)
+    second=$(grep -nEm1 "$3" "$1" | cut -d: -f1)
+    [ -n "$first" ] && [ -n "$second" ] && [ "$first" -lt "$second" ]
+}
+
+# peer FILE [OPTION..]: a peer by hand (tests/tools/say) that goes on; what it
+# hears goes to FILE, what it is to say is given to it by tell FILE LINE
+peer ()
+{
+    local file=$1 from=head
+    shift
+    if [ "$1" = --on ]; then
+        from=$2
+        shift 2
+    fi
+    rm -f "$file.in"
+    mkfifo "$file.in"
+    : >"$file"
+    "$CLUSTER" exec "$from" "$HK_TOOLS/say" "$@" <>"$file.in" >"$file" 2>&1 \
+        3>&- &
+    echo $! >"$file.pid"
+    within 10 grep -q '"welcome"' "$file"
+}
+tell () { echo "$2" >"$1.in"; }
+# numbers FILE TYPE [REGEX]: the numbers of what it was told of that type
+numbers ()
+{
+    grep -E "\"type\":\"$2\".*${3:-}" "$1" | jq -r .n
+}
+
+# fault NODE UNIT SIGNAL: a signal to the unit's main process
+fault ()
+{
+    on "$1" systemctl kill --kill-who=main -s "$3" "$2"
+}
+main_pid () { on "$1" systemctl show -P MainPID "$2"; }
+# reborn NODE UNIT PID: another main process is up
+reborn ()
+{
+    local state
+    state=$(on "$1" systemctl show -P ActiveState -P MainPID "$2" | tr '\n' ' ')
+    [[ $state != *" $3 "* && $state == *active* && $state != *activating* ]]
+}
+# murder NODE UNIT: its main process is killed; back when another is up
+murder ()
+{
+    local pid
+    pid=$(main_pid "$1" "$2")
+    fault "$1" "$2" KILL
+    within 15 reborn "$1" "$2" "$pid"
+}
+
+# say FILE <LINES: a peer by hand that ends with its input; options after FILE
 say ()
 {
     local file=$1
@@ -133,5 +219,10 @@ say ()
 
 story_down ()
 {
+    local file
+    # what talks to the cluster ends before it; a test may have failed anywhere
+    for file in "$BATS_FILE_TMPDIR"/*.pid; do
+        [ ! -e "$file" ] || scheduler_end "${file%.pid}"
+    done
     "$CLUSTER" down
 }
