@@ -8,8 +8,6 @@
 
 enum { BEAT_MS = 1000, STATE_MS = 3000, SAY_AGAIN_MS = 500 };
 
-static const char *const script_names[SIM_SCRIPTS] = { "10-a", "20-b", "30-c" };
-
 static void step (struct sim_node *n, struct hkd_event *ev);
 
 static struct hkd_event event (enum hkd_event_kind kind,
@@ -23,76 +21,6 @@ static struct hkd_event event (enum hkd_event_kind kind,
         .alloc = alloc,
         .attempt = attempt,
     };
-}
-
-static struct sim_unit *unit_find (struct sim_node *n,
-                                   uint64_t alloc,
-                                   int attempt)
-{
-    struct sim_unit *u = n->units;
-
-    while (u && (u->alloc != alloc || u->attempt != attempt))
-        u = u->next;
-    return u;
-}
-
-static void unit_remove (struct sim_node *n, struct sim_unit *unit)
-{
-    struct sim_unit **p = &n->units;
-
-    while (*p && *p != unit)
-        p = &(*p)->next;
-    if (*p) {
-        *p = unit->next;
-        free (unit);
-    }
-}
-
-/* The ground truth of S6: an attempt is really started once. */
-static void count_start (struct sim_node *n, uint64_t alloc, int attempt)
-{
-    char key[96];
-
-    snprintf (key,
-              sizeof (key),
-              "%llx/%s/%d",
-              (unsigned long long)alloc,
-              n->name,
-              attempt);
-    w.runs++;
-    if (zhashx_lookup (w.started, key))
-        sim_broken ("S6", "%s is started a second time", key);
-    zhashx_insert (w.started, key, n);
-}
-
-static struct sim_unit *unit_create (struct sim_node *n,
-                                     uint64_t alloc,
-                                     int attempt)
-{
-    struct sim_unit *u = calloc (1, sizeof (*u));
-    int64_t at = w.now_ms;
-
-    u->alloc = alloc;
-    u->attempt = attempt;
-    sim_id_text (u->invocation);
-    for (int i = 0; i < SIM_SCRIPTS; i++) {
-        u->results[i].name = script_names[i];
-        u->results[i].code = -1;
-        at += 1 + sim_below (400);
-        if (w.faults && sim_chance (1))
-            at += 60000;
-        u->ends[i] = at;
-        if (w.faults && sim_chance (2))
-            u->will[i] = sim_chance (50) ? 3 : -SIGSEGV;
-    }
-    u->results[0].t_start = w.wall;
-    u->ignores_term = sim_chance (20);
-    u->leaves_child = sim_chance (5);
-    u->unkillable = sim_chance (2);
-    u->next = n->units;
-    n->units = u;
-    count_start (n, alloc, attempt);
-    return u;
 }
 
 static void send_c (struct sim_node *n, struct sim_msg *msg)
@@ -142,50 +70,6 @@ static void send_state (struct sim_node *n)
     n->state_ms = w.now_ms + STATE_MS;
 }
 
-static void file_write (struct sim_node *n, const struct hk_run *run)
-{
-    struct sim_file *f = n->files;
-    struct hk_run *copy = sim_run_copy (run);
-
-    while (f && (f->run.alloc != run->alloc || f->run.attempt != run->attempt))
-        f = f->next;
-    if (f)
-        sim_run_fini (&f->run);
-    else {
-        f = calloc (1, sizeof (*f));
-        f->next = n->files;
-        n->files = f;
-    }
-    f->run = *copy;
-    free (copy);
-}
-
-static void file_remove (struct sim_node *n, const struct hk_run *run)
-{
-    for (struct sim_file **p = &n->files; *p; p = &(*p)->next) {
-        struct sim_file *f = *p;
-        if (f->run.alloc != run->alloc || f->run.attempt != run->attempt)
-            continue;
-        *p = f->next;
-        sim_run_fini (&f->run);
-        free (f);
-        return;
-    }
-}
-
-static void unit_signal (struct sim_unit *u, int signum)
-{
-    u->stopped = true;
-    if (u->unkillable || (signum == SIGTERM && u->ignores_term))
-        return;
-    u->child = false;
-    if (u->at < SIM_SCRIPTS) {
-        u->results[u->at].signal = signum;
-        u->results[u->at].t_end = w.wall;
-        u->at = SIM_SCRIPTS;
-    }
-}
-
 /* What an action brings about, as an event that follows it. */
 static bool act_one (struct sim_node *n,
                      const struct hkd_action *act,
@@ -200,13 +84,13 @@ static bool act_one (struct sim_node *n,
             send_state (n);
         return false;
     }
-    u = unit_find (n, run->alloc, run->attempt);
+    u = sim_unit_find (n, run->alloc, run->attempt);
     *next = event (0, run->alloc, run->attempt);
     switch (act->kind) {
     case HKD_ACT_PREPARE:
-        file_write (n, run);
+        sim_file_write (n, run);
         next->kind = HKD_EV_PREPARED;
-        next->prepared.names = script_names;
+        next->prepared.names = sim_script_names;
         next->prepared.count = SIM_SCRIPTS;
         if (w.faults && sim_chance (1)) {
             next->kind = HKD_EV_START_FAILED;
@@ -215,17 +99,17 @@ static bool act_one (struct sim_node *n,
         }
         return true;
     case HKD_ACT_UNIT_START:
-        u = unit_create (n, run->alloc, run->attempt);
+        u = sim_unit_create (n, run->alloc, run->attempt);
         next->kind = HKD_EV_STARTED;
         next->started.invocation = u->invocation;
         next->started.unit = "flux-housekeeping-f1.service";
         return true;
     case HKD_ACT_FILE:
-        file_write (n, run);
+        sim_file_write (n, run);
         return false;
     case HKD_ACT_SIGNAL:
         if (u)
-            unit_signal (u, act->signal);
+            sim_unit_signal (u, act->signal);
         return false;
     case HKD_ACT_CGROUP:
         next->kind = HKD_EV_CGROUP;
@@ -234,8 +118,8 @@ static bool act_one (struct sim_node *n,
         return true;
     case HKD_ACT_FORGET:
         if (u)
-            unit_remove (n, u);
-        file_remove (n, run);
+            sim_unit_remove (n, u);
+        sim_file_remove (n, run);
         return false;
     case HKD_ACT_REPORT:
         send_run (n, run);
@@ -325,40 +209,10 @@ void sim_hkd_start (struct sim_node *n)
         step (n, &ev);
 }
 
-static void mark_bad (struct sim_node *n, const struct sim_unit *u)
-{
-    char key[96];
-
-    snprintf (key,
-              sizeof (key),
-              "%llx/%s/%d",
-              (unsigned long long)u->alloc,
-              n->name,
-              u->attempt);
-    zhashx_update (w.bad, key, n);
-}
-
-/* The machine itself: scripts end, whether hkd is there or not. */
 static void unit_tick (struct sim_node *n, struct sim_unit *u)
 {
-    bool changed = false;
+    bool changed = sim_unit_run (n, u);
 
-    while (u->at < SIM_SCRIPTS && w.now_ms >= u->ends[u->at]) {
-        struct hk_script_result *r = &u->results[u->at];
-        int will = u->will[u->at];
-        r->t_end = w.wall;
-        r->code = will < 0 ? -1 : will;
-        r->signal = will < 0 ? -will : 0;
-        changed = true;
-        if (will)
-            mark_bad (n, u);
-        if (++u->at < SIM_SCRIPTS && !u->stopped)
-            u->results[u->at].t_start = w.wall;
-        else {
-            u->at = SIM_SCRIPTS;
-            u->child = u->leaves_child;
-        }
-    }
     if (!n->runs || (!changed && u->at < SIM_SCRIPTS))
         return;
     struct hkd_event ev = event (HKD_EV_SCRIPTS, u->alloc, u->attempt);
@@ -373,7 +227,6 @@ static void unit_tick (struct sim_node *n, struct sim_unit *u)
         step (n, &ev);
     }
 }
-
 void sim_unit_lost (struct sim_node *n)
 {
     struct hkd_event ev;
@@ -382,7 +235,7 @@ void sim_unit_lost (struct sim_node *n)
         return;
     ev = event (HKD_EV_GONE, n->units->alloc, n->units->attempt);
     sim_say ("%s: a unit is reset by hand", n->name);
-    unit_remove (n, n->units);
+    sim_unit_remove (n, n->units);
     if (n->runs)
         step (n, &ev);
 }
@@ -505,9 +358,9 @@ void sim_node_off (struct sim_node *n)
     n->welcome = false;
     n->on = false;
     while (n->units)
-        unit_remove (n, n->units);
+        sim_unit_remove (n, n->units);
     while (n->files)
-        file_remove (n, &n->files->run);
+        sim_file_remove (n, &n->files->run);
     sim_queue_clear (&n->to_c);
     sim_queue_clear (&n->to_n);
 }

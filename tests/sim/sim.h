@@ -144,6 +144,22 @@ void sim_node_tick (struct sim_node *node);
 void sim_node_deliver (struct sim_node *node, struct sim_msg *msg);
 void sim_unit_lost (struct sim_node *node); /* reset by hand */
 
+/* ---- systemd on a node, and hkd's files there ---- */
+
+extern const char *const sim_script_names[SIM_SCRIPTS];
+struct sim_unit *sim_unit_create (struct sim_node *node,
+                                  uint64_t alloc,
+                                  int attempt);
+struct sim_unit *sim_unit_find (struct sim_node *node,
+                                uint64_t alloc,
+                                int attempt);
+void sim_unit_remove (struct sim_node *node, struct sim_unit *unit);
+void sim_unit_signal (struct sim_unit *unit, int signum);
+/* Scripts end, whether hkd is there or not: has one? */
+bool sim_unit_run (struct sim_node *node, struct sim_unit *unit);
+void sim_file_write (struct sim_node *node, const struct hk_run *run);
+void sim_file_remove (struct sim_node *node, const struct hk_run *run);
+
 /* ---- the store: rows that were committed ---- */
 
 struct sim_store;
@@ -179,6 +195,9 @@ size_t sim_store_open (struct sim_store *store); /* allocations not closed */
 /* Is a rank held by what is on disk? */
 bool sim_store_holds (struct sim_store *store, uint32_t rank, uint64_t *jobid);
 void sim_store_print (struct sim_store *store);
+struct hkc_row *sim_row_copy (const struct hkc_row *row);
+void sim_row_free (void **row);
+void sim_row_key (const struct hkc_row *row, char key[320]);
 
 /* ---- the coordinator ---- */
 
@@ -187,7 +206,7 @@ struct sim_coord {
     struct hkc_core *core; /* NULL: down */
     struct hkc_turn *turn;
     struct sim_queue in; /* delivered, not yet received */
-    zhashx_t *peers; /* session -> struct sim_node */
+    zhashx_t *peers;     /* session -> struct sim_node */
     uint64_t manager;    /* session */
     char manager_life[32];
     int crash_in; /* operations; 0: none planned */
@@ -200,6 +219,11 @@ void sim_coord_start (void);
 void sim_coord_kill (void);
 void sim_coord_turn (void);
 void sim_coord_deliver (struct sim_msg *msg);
+extern const struct hkc_ops sim_coord_ops;
+int sim_coord_receive (void *arg, enum hkc_collect how, struct hkc_input *in);
+void sim_coord_release (void *arg, struct hkc_input *in);
+/* The process may end between any two operations. */
+void sim_coord_may_crash (void);
 
 /* ---- the job manager and its scheduler ---- */
 
@@ -241,10 +265,16 @@ void sim_manager_tick (void);
 void sim_manager_deliver (struct sim_msg *msg);
 void sim_manager_reload (void); /* a new life */
 void sim_manager_unlink (void); /* the session is lost */
+void sim_manager_send (struct sim_msg *msg);
 void sim_job_start (void);
 void sim_job_end (void);
 void sim_jobs_end (void); /* all that run */
 void sim_admin (void);
+struct sim_job *sim_job_find (uint64_t jobid);
+void sim_job_drop (struct sim_job *job);
+/* Is it a job that the manager itself tells its scheduler of? */
+bool sim_job_is_active (const struct sim_job *job);
+char *sim_make_R (const struct hk_rankset *ranks);
 
 /* ---- the world ---- */
 

@@ -11,109 +11,16 @@ struct sim_store {
     zlistx_t *staged;                    /* struct hkc_row */
 };
 
-static char *dup_text (const char *text)
-{
-    return text ? strdup (text) : NULL;
-}
-
-/* Every text field of a row, so that copies and ends of it agree. */
-static size_t texts_of (struct hkc_row *row, const char **out[8])
-{
-    size_t n = 0;
-
-    switch (row->kind) {
-    case HKC_ROW_ALLOC:
-        out[n++] = &row->alloc.R;
-        out[n++] = &row->alloc.digest;
-        out[n++] = &row->alloc.queue;
-        break;
-    case HKC_ROW_STATE:
-        out[n++] = &row->state.done;
-        out[n++] = &row->state.known;
-        break;
-    case HKC_ROW_PART:
-        out[n++] = &row->part.host;
-        out[n++] = &row->part.boot_id;
-        out[n++] = &row->part.invocation;
-        out[n++] = &row->part.script;
-        out[n++] = &row->part.reason;
-        break;
-    case HKC_ROW_HOST:
-        out[n++] = &row->host.host;
-        out[n++] = &row->host.boot_id;
-        out[n++] = &row->host.reasons;
-        break;
-    case HKC_ROW_CAUSE:
-    case HKC_ROW_CAUSE_GONE:
-        out[n++] = &row->cause.host;
-        out[n++] = &row->cause.reason;
-        break;
-    case HKC_ROW_FREE:
-        out[n++] = &row->free.life;
-        out[n++] = &row->free.ranks;
-        out[n++] = &row->free.R;
-        break;
-    case HKC_ROW_SCHED:
-        out[n++] = &row->sched.life;
-        out[n++] = &row->sched.recover;
-        out[n++] = &row->sched.active;
-        break;
-    case HKC_ROW_HISTORY:
-        out[n++] = &row->history.host;
-        out[n++] = &row->history.invocation;
-        out[n++] = &row->history.reason;
-        break;
-    case HKC_ROW_CLOSED:
-    case HKC_ROW_DROPPED:
-        out[n++] = &row->closed.digest;
-        break;
-    case HKC_ROW_FREE_GONE:
-        break;
-    case HKC_ROW_AUDIT:
-        out[n++] = &row->audit.what;
-        out[n++] = &row->audit.about;
-        out[n++] = &row->audit.reason;
-        break;
-    }
-    return n;
-}
-
-static struct hkc_row *row_copy (const struct hkc_row *row)
-{
-    struct hkc_row *copy = malloc (sizeof (*copy));
-    const char **texts[8];
-
-    *copy = *row;
-    for (size_t i = 0, n = texts_of (copy, texts); i < n; i++)
-        *texts[i] = dup_text (*texts[i]);
-    if (copy->kind == HKC_ROW_HISTORY) {
-        copy->history.scripts = NULL;
-        copy->history.scripts_count = 0;
-    }
-    return copy;
-}
-
-static void row_free (void **item)
-{
-    struct hkc_row *row = *item;
-    const char **texts[8];
-
-    for (size_t i = 0, n = texts_of (row, texts); i < n; i++)
-        free ((char *)*texts[i]);
-    free (row);
-    *item = NULL;
-}
-
 struct sim_store *sim_store_create (void)
 {
     struct sim_store *s = calloc (1, sizeof (*s));
 
     for (int i = 1; i <= HKC_ROW_AUDIT; i++) {
         s->tables[i] = zhashx_new ();
-        zhashx_set_destructor (s->tables[i], row_free);
+        zhashx_set_destructor (s->tables[i], sim_row_free);
     }
     s->staged = zlistx_new ();
-    zlistx_set_destructor (s->staged, row_free);
+    zlistx_set_destructor (s->staged, sim_row_free);
     return s;
 }
 
@@ -127,59 +34,9 @@ void sim_store_destroy (struct sim_store *s)
     free (s);
 }
 
-static void key_of (const struct hkc_row *row, char key[320])
-{
-    unsigned long long id = 0;
-
-    switch (row->kind) {
-    case HKC_ROW_ALLOC:
-        id = row->alloc.alloc;
-        break;
-    case HKC_ROW_STATE:
-        id = row->state.alloc;
-        break;
-    case HKC_ROW_PART:
-        id = row->part.pid;
-        break;
-    case HKC_ROW_FREE:
-    case HKC_ROW_FREE_GONE:
-        id = row->free.n;
-        break;
-    case HKC_ROW_CLOSED:
-    case HKC_ROW_DROPPED:
-        id = row->closed.alloc;
-        break;
-    case HKC_ROW_HOST:
-        snprintf (key, 320, "%s", row->host.host);
-        return;
-    case HKC_ROW_CAUSE:
-    case HKC_ROW_CAUSE_GONE:
-        snprintf (key,
-                  320,
-                  "%s/%d/%llx",
-                  row->cause.host,
-                  row->cause.kind,
-                  (unsigned long long)row->cause.about);
-        return;
-    case HKC_ROW_HISTORY:
-        snprintf (key,
-                  320,
-                  "%llx/%d",
-                  (unsigned long long)row->history.pid,
-                  row->history.attempt);
-        return;
-    case HKC_ROW_AUDIT:
-        id = sim_id ();
-        break;
-    case HKC_ROW_SCHED:
-        break;
-    }
-    snprintf (key, 320, "%llx", id);
-}
-
 void sim_store_stage (struct sim_store *s, const struct hkc_row *row)
 {
-    zlistx_add_end (s->staged, row_copy (row));
+    zlistx_add_end (s->staged, sim_row_copy (row));
 }
 
 void sim_store_drop (struct sim_store *s)
@@ -252,7 +109,7 @@ void sim_store_apply (struct sim_store *s)
 
     while ((row = zlistx_detach (s->staged, NULL))) {
         void *item = row;
-        key_of (row, key);
+        sim_row_key (row, key);
         tell (row);
         if (row->kind == HKC_ROW_HISTORY
             && zhashx_lookup (s->tables[HKC_ROW_HISTORY], key))
@@ -274,7 +131,7 @@ void sim_store_apply (struct sim_store *s)
             zhashx_update (s->tables[row->kind], key, row);
             continue;
         }
-        row_free (&item);
+        sim_row_free (&item);
     }
 }
 
