@@ -119,13 +119,13 @@ void hk_link_refuse (struct hk_link_server *link,
 /* End a session: later messages of it are dropped and answered by rehello. */
 void hk_link_close (struct hk_link_server *link, struct hk_peer *peer);
 
-/* Send; fills seq, session, start; to nodes the caller fills commit.  A peer
- * that is gone or whose queue is full is no error that a caller can act on (the
- * next meeting repairs it): counted.
+/* Send; fills seq, session, start; to nodes the caller fills commit.  -1 with
+ * EAGAIN: the peer's queue is full, with EHOSTUNREACH: it is gone; to a node
+ * or a client that is no error to act on, the next meeting repairs it: counted.
  */
-void hk_link_send (struct hk_link_server *link,
-                   struct hk_peer *peer,
-                   struct hk_msg *msg);
+int hk_link_send (struct hk_link_server *link,
+                  struct hk_peer *peer,
+                  struct hk_msg *msg);
 
 struct hk_link_stats {
     uint64_t connections_node;

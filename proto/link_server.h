@@ -193,7 +193,8 @@ void hk_peer_bury (struct hk_link_server *link);
 void hk_peer_sweep (struct hk_link_server *link);
 void hk_peers_fini (struct hk_link_server *link);
 /* Outside a session. */
-void hk_route_send (struct hk_link_server *link,
+/* -1 with errno: EAGAIN the queue is full, EHOSTUNREACH gone, EINVAL. */
+int hk_route_send (struct hk_link_server *link,
                     void *socket,
                     const struct hk_route *route,
                     struct hk_msg *msg);

@@ -119,27 +119,32 @@ void hk_peer_sweep (struct hk_link_server *link)
     zlistx_destroy (&gone);
 }
 
-void hk_route_send (struct hk_link_server *link,
-                    void *socket,
-                    const struct hk_route *route,
-                    struct hk_msg *msg)
+int hk_route_send (struct hk_link_server *link,
+                   void *socket,
+                   const struct hk_route *route,
+                   struct hk_msg *msg)
 {
     struct hk_error err;
     size_t len;
     char *text;
+    int rc, saved;
 
     if (!msg->seq)
         msg->seq = 1;
     text = hk_msg_encode (msg, &len, &err);
     if (!text) {
         hk_log_throttled (LOG_ERR, "encode", "not sent: %s", err.text);
-        return;
+        return -1;
     }
-    if (hk_port_send (socket, route, text, len) == 0)
+    rc = hk_port_send (socket, route, text, len);
+    saved = errno;
+    if (rc == 0)
         link->stats.sent++;
     else
         link->stats.dropped_full++;
     free (text);
+    errno = saved;
+    return rc;
 }
 
 void hk_route_error (struct hk_link_server *link,
@@ -172,18 +177,20 @@ void hk_route_rehello (struct hk_link_server *link,
     hk_route_send (link, socket, route, &msg);
 }
 
-void hk_link_send (struct hk_link_server *link,
-                   struct hk_peer *pub,
-                   struct hk_msg *msg)
+int hk_link_send (struct hk_link_server *link,
+                  struct hk_peer *pub,
+                  struct hk_msg *msg)
 {
     struct hk_link_peer *peer = (struct hk_link_peer *)pub;
 
-    if (peer->state != PEER_WELCOME)
-        return;
+    if (peer->state != PEER_WELCOME) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
     msg->seq = ++peer->seq;
     msg->session = pub->session;
     msg->start = link->start;
-    hk_route_send (link, peer->port->socket, &peer->route, msg);
+    return hk_route_send (link, peer->port->socket, &peer->route, msg);
 }
 
 static double wall_clock (void)

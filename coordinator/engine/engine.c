@@ -329,11 +329,14 @@ static void trim (struct hkc_engine *e)
         e->trim_ms = now + TRIM_AGAIN_MS;
 }
 
-static int wait_ms (const struct hkc_engine *e)
+static int wait_ms (const struct hkc_engine *e, int64_t host_ms)
 {
     int64_t when = hkc_turn_deadline (e->turn);
-    int64_t left = when == INT64_MAX ? WAIT_MOST_MS : when - hkc_boot_ms (NULL);
+    int64_t left;
 
+    if (host_ms < when)
+        when = host_ms;
+    left = when == INT64_MAX ? WAIT_MOST_MS : when - hkc_boot_ms (NULL);
     return left < 0 ? 0 : left > WAIT_MOST_MS ? WAIT_MOST_MS : (int)left;
 }
 
@@ -341,14 +344,18 @@ static void *loop (void *arg)
 {
     struct hkc_engine *e = arg;
     struct hk_error err;
+    int64_t host_ms = INT64_MAX;
     int rc = 0;
 
     while (!atomic_load (&e->quit)) {
-        hk_link_server_wait (e->link, e->wake_fd, rc > 0 ? 0 : wait_ms (e));
+        hk_link_server_wait (
+            e->link, e->wake_fd, rc > 0 ? 0 : wait_ms (e, host_ms));
         if (!hkc_turn_is_stuck (e->turn))
             reload_take (e);
         if ((rc = hkc_turn_run (e->turn, &err)) < 0)
             break;
+        if (e->host.tick)
+            host_ms = e->host.tick (e->host.arg, hkc_boot_ms (NULL));
         hkc_reader_answers (e);
         hkc_relay_tick (e, hkc_boot_ms (NULL));
         trim (e);

@@ -57,6 +57,9 @@ struct hkc_host_ops {
     /* Managers that speak over the client port; NULL where there are none. */
     void (*message) (void *arg, struct hk_peer *peer, struct hk_msg *msg);
     void (*gone) (void *arg, struct hk_peer *peer);
+    /* After each turn; returns when to be called at the latest (CLOCK_BOOTTIME,
+     * INT64_MAX: whenever).  NULL where there is nothing to do. */
+    int64_t (*tick) (void *arg, int64_t now_ms);
 };
 
 /* Any thread: takes the note. */

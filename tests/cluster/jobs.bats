@@ -97,3 +97,32 @@ setup ()
     free=$(grep -n '"jobid":107,' "$told" | cut -d: -f1)
     [ "$drain" -lt "$free" ]
 }
+
+# many N: ends of N jobs on a host that does not exist, then a hello
+many ()
+{
+    seq 1000 $((999 + $1)) | sed 's/.*/{"type":"job-end","jobid":&,'`
+        `'"userid":1000,"t_submit":1,"t_end":2,"R":{"version":1,'`
+        `'"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],'`
+        `'"nodelist":["nosuch"],"starttime":0,"expiration":0}}}/'
+    echo '{"type":"sched-hello","life":"slow","take_over":true}'
+    # input stays open until all is told
+    local i
+    for ((i = 0; i < 200; i++)); do
+        grep -q sched-alloc-end "$BATS_TEST_TMPDIR/out" && break
+        sleep 0.1
+    done
+}
+
+@test "a manager that is slow to read misses nothing" {
+    mkfifo "$BATS_TEST_TMPDIR/pipe"
+    # nobody reads for a while, so that every queue on the way is full
+    : >"$BATS_TEST_TMPDIR/out"
+    (sleep 4 && cat) <"$BATS_TEST_TMPDIR/pipe" >"$BATS_TEST_TMPDIR/out" &
+    many 4000 | "$CLUSTER" exec head "$HK_TOOLS/say" --role owner \
+        >"$BATS_TEST_TMPDIR/pipe"
+    wait
+    told=$(grep '"type":"sched-alloc",' "$BATS_TEST_TMPDIR/out" |
+        jq .jobid | sort -u | awk '$1 >= 1000' | wc -l)
+    [ "$told" = 4000 ]
+}

@@ -9,11 +9,13 @@
 #include <time.h>
 #include "proto/log.h"
 #include "coordinator/host/standalone/manager.h"
+#include "coordinator/host/standalone/outbox.h"
 
-enum { LIFE_BYTES = 65 };
+enum { LIFE_BYTES = 65, FLUSH_MS = 5 };
 
 struct hkc_manager {
     struct hkc_engine *engine;
+    struct hkc_outbox *outbox;
     struct hk_peer *peer; /* NULL: no session */
     char life[LIFE_BYTES];
     int64_t heard_ms;
@@ -31,11 +33,20 @@ static int64_t boot_ms (void)
 
 struct hkc_manager *hkc_manager_create (void)
 {
-    return calloc (1, sizeof (struct hkc_manager));
+    struct hkc_manager *m = calloc (1, sizeof (*m));
+
+    if (m && !(m->outbox = hkc_outbox_create ())) {
+        free (m);
+        m = NULL;
+    }
+    return m;
 }
 
 void hkc_manager_destroy (struct hkc_manager *manager)
 {
+    if (!manager)
+        return;
+    hkc_outbox_destroy (manager->outbox);
     free (manager);
 }
 
@@ -98,6 +109,8 @@ static bool session_take (struct hkc_manager *m,
                     peer->address,
                     m->life);
     }
+    if (m->peer != peer)
+        hkc_outbox_clear (m->outbox);
     m->peer = peer;
     m->heard_ms = boot_ms ();
     snprintf (m->life, sizeof (m->life), "%s", life);
@@ -293,6 +306,7 @@ static void gone (void *arg, struct hk_peer *peer)
     if (m->peer != peer)
         return;
     m->peer = NULL;
+    hkc_outbox_clear (m->outbox);
     post_gone (m);
 }
 
@@ -310,6 +324,21 @@ static void answered (void *arg,
         refuse (m, m->peer, &to, rc == ESTALE ? "conflict" : "bad", err->text);
 }
 
+static void send_msg (struct hkc_manager *m, struct hk_msg *msg)
+{
+    hkc_outbox_send (m->outbox, hkc_engine_link (m->engine), m->peer, msg);
+}
+
+static int64_t tick (void *arg, int64_t now_ms)
+{
+    struct hkc_manager *m = arg;
+
+    if (!m->peer
+        || hkc_outbox_flush (m->outbox, hkc_engine_link (m->engine), m->peer))
+        return INT64_MAX;
+    return now_ms + FLUSH_MS;
+}
+
 static void send_free (struct hkc_manager *m, const struct hkc_row_free *row)
 {
     struct hk_msg msg = {
@@ -325,7 +354,7 @@ static void send_free (struct hkc_manager *m, const struct hkc_row_free *row)
     };
 
     if (msg.free.R)
-        hk_link_send (hkc_engine_link (m->engine), m->peer, &msg);
+        send_msg (m, &msg);
     json_decref (msg.free.R);
 }
 
@@ -346,7 +375,7 @@ static void send_entry (struct hkc_manager *m, const struct hkc_action *act)
     };
 
     if (msg.sched_alloc.R)
-        hk_link_send (hkc_engine_link (m->engine), m->peer, &msg);
+        send_msg (m, &msg);
     json_decref (msg.sched_alloc.R);
 }
 
@@ -399,7 +428,7 @@ static void action (void *arg, const struct hkc_action *act)
     default:
         return;
     }
-    hk_link_send (hkc_engine_link (m->engine), m->peer, &msg);
+    send_msg (m, &msg);
 }
 
 void hkc_manager_ops (struct hkc_manager *manager, struct hkc_host_ops *out)
@@ -410,5 +439,6 @@ void hkc_manager_ops (struct hkc_manager *manager, struct hkc_host_ops *out)
         .answered = answered,
         .message = message,
         .gone = gone,
+        .tick = tick,
     };
 }
