@@ -7,6 +7,8 @@
 
 enum {
     BUSY_MS = 5000,     /* the coordinator said: come again */
+    RIVAL_MS = 1000,    /* ... while another has the name: to be seen in each of
+                           its heartbeats, and in at once when it is gone */
     REFUSED_MS = 15000, /* it said: no */
     VERSION_MS = 60000, /* until somebody installs another version */
     REHELLOS_MAX = 5,
@@ -40,7 +42,7 @@ static void hear_refusal (struct hk_link_client *c,
         int wait_ms;
     } codes[] = {
         { "version", EPROTO, VERSION_MS }, { "skew", EKEYEXPIRED, REFUSED_MS },
-        { "conflict", EAGAIN, BUSY_MS },   { "limit", EAGAIN, BUSY_MS },
+        { "conflict", EAGAIN, RIVAL_MS },  { "limit", EAGAIN, BUSY_MS },
         { "store", EAGAIN, BUSY_MS },      { "auth", EACCES, REFUSED_MS },
     };
     int errnum = EACCES;
