@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "proto/clock.h"
 #include "proto/escape.h"
 #include "proto/hostlist.h"
 #include "proto/limits.h"
@@ -111,16 +111,6 @@ static int show_recorded (void *arg, const struct hk_msg *msg)
     return rc < 0 ? CTL_NO : CTL_DONE;
 }
 
-static double now_s (void)
-{
-    struct timespec ts;
-    int64_t micros;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
-    micros = ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-    return (double)micros / 1e6;
-}
-
 int ctl_job_end (struct ctl *ctl)
 {
     const struct ctl_args *args = &ctl->args;
@@ -140,7 +130,7 @@ int ctl_job_end (struct ctl *ctl)
     msg.job_end.priority = (int)args->priority;
     msg.job_end.queue = args->queue;
     msg.job_end.t_submit = args->t_submit;
-    msg.job_end.t_end = args->t_end > 0 ? args->t_end : now_s ();
+    msg.job_end.t_end = args->t_end > 0 ? args->t_end : hk_wall ();
     msg.job_end.R = args->hosts ? make_resource (args)
                                 : read_resource (args->resource_file);
     if (!msg.job_end.R)

@@ -7,20 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "proto/clock.h"
 #include "proto/escape.h"
 #include "proto/hostlist.h"
 
 /* More makes credentials fail sooner or later. */
 static const double skew_warning_s = 60;
-
-static double wall_clock (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
 
 static json_int_t integer (const json_t *result, const char *key)
 {
@@ -65,9 +57,9 @@ int ctl_ping (struct ctl *ctl)
 
     if (status != CTL_DONE)
         return status;
-    before = wall_clock ();
+    before = hk_wall ();
     status = ctl_ask (ctl, &msg, &answer);
-    after = wall_clock ();
+    after = hk_wall ();
     if (status != CTL_DONE)
         return status;
     skew = json_number_value (json_object_get (answer.result, "now"))

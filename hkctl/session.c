@@ -7,17 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "proto/clock.h"
 #include "proto/escape.h"
 #include "proto/hostlist.h"
-
-static int64_t now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void say (const char *text)
 {
@@ -31,7 +23,7 @@ static void say (const char *text)
 static int wait_client (struct hk_link_client *client, int64_t limit_ms)
 {
     int64_t until = hk_link_client_deadline (client);
-    int64_t now = now_ms ();
+    int64_t now = hk_boot_ms ();
     struct pollfd fd = {
         .fd = hk_link_client_fd (client),
         .events = POLLIN,
@@ -64,7 +56,7 @@ int ctl_connect (struct ctl *ctl, const char *role)
         .server_uid = conf->server_uid,
         .role = role,
     };
-    int64_t limit = now_ms () + ctl->args.timeout_ms;
+    int64_t limit = hk_boot_ms () + ctl->args.timeout_ms;
     enum hk_client_event event;
     struct hk_error err = { "no answer" };
     struct hk_msg msg;
@@ -75,7 +67,8 @@ int ctl_connect (struct ctl *ctl, const char *role)
         return CTL_NO_WAY;
     }
     do {
-        while (hk_link_client_next (ctl->client, now_ms (), &event, &msg, &err))
+        while (hk_link_client_next (
+            ctl->client, hk_boot_ms (), &event, &msg, &err))
             if (event == HK_CLIENT_UP) {
                 snprintf (ctl->role,
                           sizeof (ctl->role),
@@ -105,14 +98,14 @@ int ctl_receive (struct ctl *ctl,
                  struct hk_msg *msg,
                  int *status)
 {
-    int64_t limit = timeout_ms < 0 ? -1 : now_ms () + timeout_ms;
+    int64_t limit = timeout_ms < 0 ? -1 : hk_boot_ms () + timeout_ms;
     enum hk_client_event event;
     struct hk_error err = { "no answer in time" };
 
     *status = CTL_NO_WAY;
     do {
-        while (
-            hk_link_client_next (ctl->client, now_ms (), &event, msg, &err)) {
+        while (hk_link_client_next (
+            ctl->client, hk_boot_ms (), &event, msg, &err)) {
             if (event == HK_CLIENT_MESSAGE)
                 return 1;
             if (event == HK_CLIENT_UP) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
+#include "proto/clock.h"
 #include "proto/escape.h"
 #include "proto/jobid.h"
 #include "hkd/journal_impl.h"
@@ -13,7 +14,7 @@
 enum {
     LINE_BYTES = 2048,
     MESSAGE_BYTES = 4096, /* what sd-journal reads of one */
-    WAIT_US = 1000000,     /* until it is looked whether anybody still waits */
+    WAIT_US = 1000000,    /* until it is looked whether anybody still waits */
 };
 
 static const char unit_prefix[] = "flux-housekeeping-";
@@ -25,14 +26,6 @@ struct reader {
     json_t *batch;
     int64_t end_ms; /* of following */
 };
-
-static int64_t now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* A field's value into a buffer, as text; "" if there is none. */
 static void field (sd_journal *j, const char *name, char *out, size_t size)
@@ -138,7 +131,7 @@ static int follow (struct reader *r)
 {
     int rc = 0;
 
-    while (rc >= 0 && now_ms () < r->end_ms) {
+    while (rc >= 0 && hk_boot_ms () < r->end_ms) {
         if (hkd_question_cancelled (r->q))
             return -ECANCELED;
         if ((rc = sd_journal_wait (r->j, WAIT_US)) >= 0 && rc != SD_JOURNAL_NOP)
@@ -176,7 +169,7 @@ void *hkd_question_read (void *arg)
     char text[128] = "";
     int rc;
 
-    r.end_ms = now_ms () + HKD_JOURNAL_FOLLOW_MS;
+    r.end_ms = hk_boot_ms () + HKD_JOURNAL_FOLLOW_MS;
     rc = open_journal (&r);
     if (rc >= 0)
         rc = go_back (&r, &more);

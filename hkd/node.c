@@ -8,26 +8,10 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "hkd/node_impl.h"
-
-int64_t hkd_now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-double hkd_wall (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
 
 void hkd_node_status (struct hkd_node *node, const char *link_text)
 {
@@ -64,7 +48,7 @@ static int64_t deadline (const struct hkd_node *node)
 
 static void tick (struct hkd_node *node)
 {
-    int64_t now_ms = hkd_now_ms ();
+    int64_t now_ms = hk_boot_ms ();
     struct hkd_event ev = { .kind = HKD_EV_TICK };
 
     if (now_ms >= hkd_runs_deadline (node->runs))
@@ -203,15 +187,11 @@ static int on_hangup (sd_event_source *source,
                       void *arg)
 {
     struct hkd_node *node = arg;
-    struct timespec ts;
     struct hk_error err;
 
     (void)source;
     (void)info;
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    sd_notifyf (0,
-                "RELOADING=1\nMONOTONIC_USEC=%" PRIi64,
-                (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000);
+    sd_notifyf (0, "RELOADING=1\nMONOTONIC_USEC=%" PRIi64, hk_monotonic_us ());
     if (reload (node, &err) < 0)
         hk_log (LOG_ERR, "the configuration stays as it was: %s", err.text);
     else

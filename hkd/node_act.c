@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "hkd/cgroup.h"
 #include "hkd/node_impl.h"
@@ -251,8 +252,8 @@ int hkd_node_feed (struct hkd_node *node,
     bool outer = !node->feeding;
     size_t count;
 
-    ev->now_ms = hkd_now_ms ();
-    ev->wall = hkd_wall ();
+    ev->now_ms = hk_boot_ms ();
+    ev->wall = hk_wall ();
     if (hkd_runs_step (node->runs, ev, err) < 0)
         return -1;
     node->feeding = true;

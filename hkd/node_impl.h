@@ -61,8 +61,6 @@ struct hkd_node {
 
 /* ---- node.c ---- */
 
-int64_t hkd_now_ms (void); /* CLOCK_BOOTTIME */
-double hkd_wall (void);
 void hkd_node_status (struct hkd_node *node, const char *link_text);
 
 /* ---- node_act.c ---- */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "hkd/node_impl.h"
 
@@ -19,7 +20,7 @@ static void seen_write (struct hkd_node *node)
 {
     struct hk_error err;
 
-    node->seen_at_ms = hkd_now_ms ();
+    node->seen_at_ms = hk_boot_ms ();
     node->seen_changed = false;
     if (hkd_seen_save (node->conf->run_dir, &node->seen, &err) < 0)
         hk_log_throttled (LOG_ERR,
@@ -127,7 +128,7 @@ void hkd_node_send_state (struct hkd_node *node)
         hkd_node_send (node, &msg);
     } while (at < runs.count);
     free (runs.list);
-    node->reconcile_at_ms = hkd_now_ms () + node->reconcile_ms;
+    node->reconcile_at_ms = hk_boot_ms () + node->reconcile_ms;
 }
 
 /* ---- what is heard ---- */
@@ -254,7 +255,7 @@ static void pump (struct hkd_node *node)
 
     while (
         node->link
-        && hk_link_client_next (node->link, hkd_now_ms (), &event, &msg, &err)
+        && hk_link_client_next (node->link, hk_boot_ms (), &event, &msg, &err)
                > 0) {
         if (event == HK_CLIENT_DOWN) {
             on_down (node, err.text);

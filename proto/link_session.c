@@ -1,11 +1,11 @@
 /* link_session.c - peers: from HELLO to GONE, and what is sent to them */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "proto/clock.h"
 #include "proto/link_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <zmq.h>
 #include "proto/log.h"
 
@@ -193,17 +193,6 @@ int hk_link_send (struct hk_link_server *link,
     return hk_route_send (link, peer->port->socket, &peer->route, msg);
 }
 
-static double wall_clock (void)
-{
-    struct timespec ts;
-    int64_t micros;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
-    /* whole microseconds are short in JSON */
-    micros = ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-    return (double)micros / 1e6;
-}
-
 void hk_link_welcome (struct hk_link_server *link,
                       struct hk_peer *pub,
                       uint64_t commit)
@@ -219,7 +208,7 @@ void hk_link_welcome (struct hk_link_server *link,
     msg.welcome.start = link->start;
     msg.welcome.commit = commit;
     msg.welcome.uid = pub->uid;
-    msg.welcome.now = wall_clock ();
+    msg.welcome.now = hk_wall ();
     msg.welcome.heartbeat_ms = link->heartbeat_ms;
     msg.welcome.reconcile_ms = link->reconcile_ms;
     msg.welcome.role = hk_role_name (pub->role);

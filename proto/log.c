@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "proto/clock.h"
 #include "proto/escape.h"
 #include "proto/jobid.h"
 #include "proto/log.h"
@@ -187,15 +187,6 @@ void hk_log_with (int level, const struct hk_log_ids *ids, const char *fmt, ...)
     va_end (ap);
 }
 
-static int64_t now_ms (void)
-{
-    struct timespec ts;
-
-    if (clock_gettime (CLOCK_BOOTTIME, &ts) < 0)
-        return 0;
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static struct throttle *find_throttle (const char *cause)
 {
     struct throttle *oldest = &throttles[0];
@@ -214,7 +205,7 @@ static struct throttle *find_throttle (const char *cause)
 /* Whether a line may be written now, and how many were passed over before. */
 static bool may_log (const char *cause, unsigned long *passed_over)
 {
-    int64_t now = now_ms ();
+    int64_t now = hk_boot_ms ();
     struct throttle *t;
     bool may;
 

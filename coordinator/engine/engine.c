@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <syslog.h>
 #include <unistd.h>
+#include "proto/clock.h"
 #include "proto/duration.h"
 #include "proto/log.h"
 #include "coordinator/core/idhash.h"
@@ -20,22 +21,16 @@ enum {
     TRIM_COUNT = 50,
 };
 
-int64_t hkc_boot_ms (void *arg)
+static int64_t turn_boot_ms (void *arg)
 {
-    struct timespec ts;
-
     (void)arg;
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return hk_boot_ms ();
 }
 
-static double wall_now (void *arg)
+static double turn_wall (void *arg)
 {
-    struct timespec ts;
-
     (void)arg;
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return ts.tv_sec + ts.tv_nsec / 1e9;
+    return hk_wall ();
 }
 
 struct put {
@@ -97,7 +92,7 @@ static void op_store_state (void *arg, const struct hk_error *err)
 
     if (err) {
         snprintf (e->store_error, sizeof (e->store_error), "%s", err->text);
-        e->store_error_t = wall_now (NULL);
+        e->store_error_t = hk_wall ();
         hk_log (LOG_ALERT,
                 "the store cannot be written: %s; nothing is "
                 "recorded, started or freed until it can",
@@ -105,14 +100,14 @@ static void op_store_state (void *arg, const struct hk_error *err)
     } else {
         hk_log (LOG_NOTICE,
                 "the store can be written again after %.0f s",
-                wall_now (NULL) - e->store_error_t);
+                hk_wall () - e->store_error_t);
         e->store_error[0] = '\0';
     }
 }
 
 static const struct hkc_ops ops = {
-    .now_ms = hkc_boot_ms,
-    .wall = wall_now,
+    .now_ms = turn_boot_ms,
+    .wall = turn_wall,
     .receive = hkc_receive,
     .release = hkc_release,
     .commit = op_commit,
@@ -181,7 +176,7 @@ static int core_open (struct hkc_engine *e, struct hk_error *err)
     e->core = l.core = hkc_core_create (&setup);
     if (hkc_store_load (e->store, load_row, &l, err) < 0)
         return -1;
-    hkc_core_loaded (e->core, hkc_boot_ms (NULL));
+    hkc_core_loaded (e->core, hk_boot_ms ());
     return 0;
 }
 
@@ -295,8 +290,8 @@ static void reload_take (struct hkc_engine *e)
     link_conf (e, next, &lc);
     if (hk_link_server_reload (e->link, &lc, &err) < 0)
         hk_log (LOG_ERR, "the link stays as it was: %s", err.text);
-    ev.now_ms = hkc_boot_ms (NULL);
-    ev.wall = wall_now (NULL);
+    ev.now_ms = hk_boot_ms ();
+    ev.wall = hk_wall ();
     ev.conf = next;
     if (hkc_core_step (e->core, &ev, NULL, &err) < 0) {
         hk_log (LOG_ERR, "configuration is not taken: %s", err.text);
@@ -313,7 +308,7 @@ static void reload_take (struct hkc_engine *e)
 static void trim (struct hkc_engine *e)
 {
     struct hk_error err;
-    int64_t now = hkc_boot_ms (NULL);
+    int64_t now = hk_boot_ms ();
     double keep = (double)e->conf->history_keep_ms / 1e3;
     int n;
 
@@ -322,7 +317,7 @@ static void trim (struct hkc_engine *e)
     e->trim_ms = now + TRIM_EACH_MS;
     if (e->conf->history_keep_ms == HK_DURATION_INF)
         return;
-    n = hkc_store_trim (e->store, wall_now (NULL) - keep, TRIM_COUNT, &err);
+    n = hkc_store_trim (e->store, hk_wall () - keep, TRIM_COUNT, &err);
     if (n < 0)
         hk_log_throttled (LOG_ERR, "trim", "old history stays: %s", err.text);
     else if (n > 0)
@@ -336,7 +331,7 @@ static int wait_ms (const struct hkc_engine *e, int64_t host_ms)
 
     if (host_ms < when)
         when = host_ms;
-    left = when == INT64_MAX ? WAIT_MOST_MS : when - hkc_boot_ms (NULL);
+    left = when == INT64_MAX ? WAIT_MOST_MS : when - hk_boot_ms ();
     return left < 0 ? 0 : left > WAIT_MOST_MS ? WAIT_MOST_MS : (int)left;
 }
 
@@ -355,9 +350,9 @@ static void *loop (void *arg)
         if ((rc = hkc_turn_run (e->turn, &err)) < 0)
             break;
         if (e->host.tick)
-            host_ms = e->host.tick (e->host.arg, hkc_boot_ms (NULL));
+            host_ms = e->host.tick (e->host.arg, hk_boot_ms ());
         hkc_reader_answers (e);
-        hkc_relay_tick (e, hkc_boot_ms (NULL));
+        hkc_relay_tick (e, hk_boot_ms ());
         trim (e);
         atomic_fetch_add (&e->turns, 1);
     }

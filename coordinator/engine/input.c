@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include "proto/clock.h"
 #include "proto/identity.h"
 #include "proto/log.h"
 #include "coordinator/engine/internal.h"
@@ -323,7 +324,7 @@ static int from_link (struct hkc_engine *e,
     struct hk_peer *peer;
     struct hk_msg msg;
 
-    while (hk_link_server_next (e->link, hkc_boot_ms (e), &event, &peer, &msg)
+    while (hk_link_server_next (e->link, hk_boot_ms (), &event, &peer, &msg)
            > 0) {
         int rc = 0;
         if (how == HKC_COLLECT_DEAF && event != HK_LINK_GONE

@@ -129,6 +129,4 @@ void hkc_log_back (struct hkc_engine *e,
 void hkc_relay_tick (struct hkc_engine *e, int64_t now_ms);
 void hkc_relay_free (void **item);
 
-int64_t hkc_boot_ms (void *arg);
-
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "coordinator/engine/internal.h"
+#include "proto/clock.h"
 
 enum { ROWS_EACH = 256 }; /* in one data message */
 
@@ -199,7 +200,7 @@ static int node_host (void *arg, const struct hkc_host_view *v)
 {
     struct nodes *n = arg;
     double wall = n->e->turn ? (double)time (NULL) : 0;
-    double age = v->contact_ms ? (hkc_boot_ms (n->e) - v->contact_ms) / 1e3 : 0;
+    double age = v->contact_ms ? (hk_boot_ms () - v->contact_ms) / 1e3 : 0;
     json_t *row;
 
     if (n->hosts && hk_hostlist_find (n->hosts, v->host) < 0)

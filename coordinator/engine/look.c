@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "coordinator/engine/internal.h"
+#include "proto/clock.h"
 
 enum {
     ROWS_EACH = 256,     /* in one data message */
@@ -18,11 +19,9 @@ enum {
 void hkc_ping (struct hkc_engine *e, struct hk_peer *peer, uint64_t re)
 {
     struct hkc_totals t;
-    struct timespec now;
     const char *state = "ok", *reason = "";
 
     hkc_core_totals (e->core, &t);
-    clock_gettime (CLOCK_REALTIME, &now);
     if (*t.recover)
         state = "recover", reason = t.recover;
     if (e->store_error[0])
@@ -42,7 +41,7 @@ void hkc_ping (struct hkc_engine *e, struct hk_peer *peer, uint64_t re)
                    "role",
                    hk_role_name (peer->role),
                    "now",
-                   now.tv_sec + now.tv_nsec / 1e9,
+                   hk_wall (),
                    "instance",
                    hkc_store_instance (e->store),
                    "start",
@@ -78,7 +77,7 @@ static void history (struct hkc_engine *e,
         .limit = q->limit && q->limit < HISTORY_ROWS ? q->limit : HISTORY_ROWS,
         .after = q->after ? strtoull (q->after, NULL, 10) : 0,
         .text = peer->role != HK_ROLE_GUEST,
-        .deadline_ms = hkc_boot_ms (e) + HISTORY_MS,
+        .deadline_ms = hk_boot_ms () + HISTORY_MS,
     };
 
     if (!query.tag || (q->hosts && !query.hosts))

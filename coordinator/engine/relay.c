@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "coordinator/engine/internal.h"
+#include "proto/clock.h"
 
 enum { RELAY_MS = 15000, LOG_NODES_LIMIT = 1024 };
 
@@ -108,7 +109,7 @@ void hkc_log_ask (struct hkc_engine *e,
     w.relay->client = peer->id;
     w.relay->client_seq = msg->seq;
     w.relay->follow = msg->query.follow;
-    w.relay->deadline_ms = hkc_boot_ms (e) + RELAY_MS;
+    w.relay->deadline_ms = hk_boot_ms () + RELAY_MS;
     w.relay->left = 1; /* ours, so that it lives to the end of this function */
     hkc_core_each_host (e->core, ask_node, &w);
     hk_hostlist_destroy (hosts);
@@ -143,7 +144,7 @@ void hkc_log_back (struct hkc_engine *e,
         return;
     relay = *log->relay;
     client = hkc_peer (e, relay.client);
-    log->relay->deadline_ms = hkc_boot_ms (e) + RELAY_MS;
+    log->relay->deadline_ms = hk_boot_ms () + RELAY_MS;
     if (client) {
         out.re = relay.client_seq;
         if (out.type == HK_MSG_LOG_DATA)

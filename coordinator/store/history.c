@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "proto/clock.h"
 #include "proto/escape.h"
 #include "proto/hostlist.h"
 #include "coordinator/store/schema.h"
@@ -45,14 +45,6 @@ const char *const hkc_history_sql[HKC_HISTORY_COUNT] = {
         ("SELECT name, code, signal, t_start, t_end FROM script"
          " WHERE pid = ?1 AND attempt = ?2 ORDER BY seq"),
 };
-
-int64_t hkc_history_now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* JSON has valid UTF-8 only, and a row must not be lost for a bad byte. */
 static json_t *text_of (sqlite3_stmt *stmt, int column)
@@ -157,8 +149,7 @@ static bool is_full (struct page *page)
 {
     if (json_array_size (page->rows) >= page->limit)
         return true;
-    return ++page->read % CLOCK_EACH == 0
-           && hkc_history_now_ms () >= page->soft_ms;
+    return ++page->read % CLOCK_EACH == 0 && hk_boot_ms () >= page->soft_ms;
 }
 
 /* The runs of pid in [lo, hi).  SQLITE_DONE, or what went wrong. */
@@ -241,7 +232,7 @@ void hkc_history_page (sqlite3 *db,
                        const struct hkc_reader_query *query,
                        struct hkc_reader_answer *answer)
 {
-    int64_t now = hkc_history_now_ms ();
+    int64_t now = hk_boot_ms ();
     struct hk_hostlist *hosts = NULL;
     struct page page = {
         .db = db,

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "coordinator/store/schema.h"
+#include "proto/clock.h"
 
 enum { WAITING_LIMIT = 64, PROGRESS_STEPS = 10000, BUSY_MS = 2000 };
 
@@ -36,8 +37,7 @@ static int over_time (void *arg)
 {
     struct hkc_reader *reader = arg;
 
-    return atomic_load (&reader->quit)
-           || hkc_history_now_ms () > reader->deadline_ms;
+    return atomic_load (&reader->quit) || hk_boot_ms () > reader->deadline_ms;
 }
 
 static void item_free (struct item *item)

@@ -106,6 +106,5 @@ extern const char *const hkc_history_sql[HKC_HISTORY_COUNT];
 void hkc_history_page (sqlite3 *db,
                        const struct hkc_reader_query *query,
                        struct hkc_reader_answer *answer);
-int64_t hkc_history_now_ms (void); /* CLOCK_BOOTTIME */
 
 #endif

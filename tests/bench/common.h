@@ -12,7 +12,6 @@
 #include "proto/link.h"
 
 double bench_now (void); /* seconds, CLOCK_MONOTONIC */
-int64_t bench_boot_ms (void);
 /* Print why and end: nothing of a benchmark is worth going on after it. */
 void bench_fail (const char *fmt, ...)
     __attribute__ ((format (printf, 1, 2), noreturn));

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/bench/common.h"
+#include "proto/clock.h"
 
 double bench_now (void)
 {
@@ -25,14 +26,6 @@ double bench_now (void)
 
     clock_gettime (CLOCK_MONOTONIC, &ts);
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-int64_t bench_boot_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 void bench_fail (const char *fmt, ...)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/clock.h"
 #include "proto/rankset.h"
 #include "tests/bench/common.h"
 
@@ -75,7 +76,7 @@ void bench_manager_turn (struct bench_manager *m)
     struct hk_msg msg;
     struct hk_error err;
 
-    while (hk_link_client_next (m->client, bench_boot_ms (), &what, &msg, &err)
+    while (hk_link_client_next (m->client, hk_boot_ms (), &what, &msg, &err)
            > 0) {
         m->up = what != HK_CLIENT_DOWN;
         if (what == HK_CLIENT_UP)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
+#include "proto/clock.h"
 #include "proto/identity.h"
 #include "tests/bench/common.h"
 
@@ -23,13 +23,10 @@ static struct hkd_event event (enum hkd_event_kind kind,
                                uint64_t alloc,
                                int attempt)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
     return (struct hkd_event){
         .kind = kind,
-        .now_ms = bench_boot_ms (),
-        .wall = (double)ts.tv_sec + (double)ts.tv_nsec / 1e9,
+        .now_ms = hk_boot_ms (),
+        .wall = hk_wall (),
         .alloc = alloc,
         .attempt = attempt,
     };
@@ -242,7 +239,7 @@ static void hear (struct bench_swarm *s, struct bench_node *n)
     struct hk_error err;
     struct hkd_event ev;
 
-    while (hk_link_client_next (n->client, bench_boot_ms (), &what, &msg, &err)
+    while (hk_link_client_next (n->client, hk_boot_ms (), &what, &msg, &err)
            > 0) {
         if (what == HK_CLIENT_MESSAGE)
             message (s, n, &msg);
@@ -278,7 +275,7 @@ void bench_swarm_end (struct bench_swarm *s, int node)
 
 static void sweep (struct bench_swarm *s)
 {
-    int64_t now = bench_boot_ms ();
+    int64_t now = hk_boot_ms ();
 
     if (now - s->swept_ms < SWEEP_MS)
         return;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "proto/clock.h"
 #include "proto/conf.h"
 #include "proto/link.h"
 #include "proto/log.h"
@@ -20,14 +20,6 @@
  */
 
 enum { LINGER_MS = 1000, LINE_BYTES = 1 << 20 };
-
-static int64_t now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void print (const char *event,
                    const struct hk_msg *msg,
@@ -51,7 +43,8 @@ static void hear (struct hk_link_client *client)
     struct hk_msg msg;
     struct hk_error err;
 
-    while (hk_link_client_next (client, now_ms (), &event, &msg, &err) > 0) {
+    while (hk_link_client_next (client, hk_boot_ms (), &event, &msg, &err)
+           > 0) {
         if (event == HK_CLIENT_DOWN) {
             print ("down", NULL, err.text);
             continue;
@@ -99,7 +92,7 @@ static void run (struct hk_link_client *client)
     int64_t end = INT64_MAX;
 
     setvbuf (stdin, NULL, _IONBF, 0);
-    while (now_ms () < end) {
+    while (hk_boot_ms () < end) {
         bool up = hk_link_client_is_up (client);
         fds[0].fd = up && end == INT64_MAX ? STDIN_FILENO : -1;
         if (poll (fds, 2, 50) < 0 && errno != EINTR)
@@ -110,7 +103,7 @@ static void run (struct hk_link_client *client)
         if (getline (&line, &size, stdin) > 0)
             say (client, line);
         else
-            end = now_ms () + LINGER_MS;
+            end = hk_boot_ms () + LINGER_MS;
     }
     free (line);
 }

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 #include <cmocka.h>
 
+#include "proto/clock.h"
 #include "proto/hostlist.h"
 #include "proto/identity.h"
 #include "proto/link.h"
@@ -57,14 +57,6 @@ static struct world {
     enum hk_msg_type type;
     uint64_t jobid;
 } w;
-
-static int64_t now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void open_server (void)
 {
@@ -113,8 +105,9 @@ static void pump_server (void)
     struct hk_peer *peer;
     struct hk_msg msg;
 
-    while (w.server
-           && hk_link_server_next (w.server, now_ms (), &event, &peer, &msg)) {
+    while (
+        w.server
+        && hk_link_server_next (w.server, hk_boot_ms (), &event, &peer, &msg)) {
         w.peer = event == HK_LINK_GONE ? NULL : peer;
         if (event == HK_LINK_HELLO) {
             w.hellos++;
@@ -140,7 +133,8 @@ static void pump_seat (struct seat *seat)
     struct hk_msg msg;
     struct hk_error err;
 
-    while (hk_link_client_next (seat->client, now_ms (), &event, &msg, &err)) {
+    while (
+        hk_link_client_next (seat->client, hk_boot_ms (), &event, &msg, &err)) {
         if (event == HK_CLIENT_DOWN) {
             seat->downs++;
             seat->errnum = hk_link_client_errno (seat->client);
@@ -178,8 +172,8 @@ static void turn (void)
             continue;
         pump_seat (&w.seats[i]);
         fds[count++] = (struct pollfd){ hk_link_client_fd (client), POLLIN, 0 };
-        if (hk_link_client_deadline (client) - now_ms () < wait)
-            wait = hk_link_client_deadline (client) - now_ms ();
+        if (hk_link_client_deadline (client) - hk_boot_ms () < wait)
+            wait = hk_link_client_deadline (client) - hk_boot_ms ();
     }
     pump_server ();
     poll (fds, (nfds_t)count, wait < 1 ? 1 : wait > 5 ? 5 : (int)wait);
@@ -187,9 +181,9 @@ static void turn (void)
 
 #define UNTIL(condition)                                                  \
     do {                                                                  \
-        int64_t limit_ = now_ms () + LIMIT_MS;                            \
+        int64_t limit_ = hk_boot_ms () + LIMIT_MS;                        \
         while (!(condition)) {                                            \
-            if (now_ms () > limit_)                                       \
+            if (hk_boot_ms () > limit_)                                   \
                 fail_msg (                                                \
                     "never: %s (last: %s)", #condition, w.seats[0].text); \
             turn ();                                                      \
@@ -325,14 +319,14 @@ static int run_asker (char **argv)
         .boot_id = boot_id,
     };
     struct seat *seat = &w.seats[0];
-    int64_t limit = now_ms () + LIMIT_MS;
+    int64_t limit = hk_boot_ms () + LIMIT_MS;
 
     hk_log_init ("test_link", LOG_CRIT, NULL, NULL);
     if (setuid ((uid_t)atoi (argv[2])) < 0)
         return 2;
     conf.head = loopback = hk_hostlist_decode ("127.0.0.1", NULL);
     seat->client = hk_link_client_create (&conf, NULL);
-    while (seat->client && !seat->ups && !seat->downs && now_ms () < limit)
+    while (seat->client && !seat->ups && !seat->downs && hk_boot_ms () < limit)
         turn ();
     printf ("%s", seat->ups ? seat->role : seat->text);
     hk_link_client_destroy (seat->client);
@@ -883,16 +877,16 @@ static void many_messages_pass_in_a_second (void **state)
     seat = join ("node", "node1");
     UNTIL (seat->ups == 1);
     msg.alive.boot_id = boot_id;
-    start = now_ms ();
+    start = hk_boot_ms ();
     while (w.messages < COUNT) {
-        assert_true (now_ms () - start < LIMIT_MS);
+        assert_true (hk_boot_ms () - start < LIMIT_MS);
         while (sent < COUNT
                && hk_link_client_send (seat->client, &msg, NULL) == 0)
             sent++;
         pump_server ();
     }
     print_message (
-        "%d messages in %d ms\n", w.messages, (int)(now_ms () - start));
+        "%d messages in %d ms\n", w.messages, (int)(hk_boot_ms () - start));
     end ();
 }
 

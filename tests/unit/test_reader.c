@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "coordinator/store/schema.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/store_rows.h"
+#include "proto/clock.h"
 
 static char folder[64];
 static struct hkc_store *store;
@@ -70,7 +70,7 @@ static struct hkc_reader_query query_of (uint64_t jobid, const char *hosts)
         .tag = 77,
         .jobid = jobid,
         .hosts = hosts ? strdup (hosts) : NULL,
-        .deadline_ms = hkc_history_now_ms () + 20000,
+        .deadline_ms = hk_boot_ms () + 20000,
     };
 }
 
@@ -293,7 +293,7 @@ static void a_search_that_is_long_is_told_in_pages (void **state)
         struct hkc_reader_answer answer;
         q = query_of (0, "node5");
         q.after = after;
-        q.deadline_ms = hkc_history_now_ms () + 4;
+        q.deadline_ms = hk_boot_ms () + 4;
         answer = ask (q);
         if (!answer.rows) { /* not even a start was made */
             assert_non_null (strstr (answer.err.text, "took too long"));
@@ -316,7 +316,7 @@ static void a_deadline_that_is_over_ends_it (void **state)
 
     (void)state;
     put_many ();
-    q.deadline_ms = hkc_history_now_ms () - 1;
+    q.deadline_ms = hk_boot_ms () - 1;
     q.hosts = strdup ("none");
     answer = ask (q);
     /* within the first steps nothing is looked at: a page may still come */
@@ -347,7 +347,7 @@ static void too_many_questions_are_refused (void **state)
 
 static int64_t elapsed_ms (int64_t since)
 {
-    return hkc_history_now_ms () - since;
+    return hk_boot_ms () - since;
 }
 
 /* The end of the program does not wait for a search, nor lose memory. */
@@ -362,7 +362,7 @@ static void it_ends_at_once_in_the_middle_of_all (void **state)
         struct hkc_reader_query q = query_of (0, "none");
         assert_int_equal (hkc_reader_ask (reader, &q), 0);
     }
-    since = hkc_history_now_ms ();
+    since = hk_boot_ms ();
     hkc_reader_destroy (reader);
     assert_true (elapsed_ms (since) < 2000);
     hkc_reader_destroy (NULL);

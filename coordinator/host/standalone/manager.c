@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "coordinator/host/standalone/manager.h"
 #include "coordinator/host/standalone/outbox.h"
@@ -22,14 +22,6 @@ struct hkc_manager {
     uint64_t hello_seq; /* of the request that is being answered */
     uint64_t hello_tag; /* its number among all hellos */
 };
-
-static int64_t boot_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 struct hkc_manager *hkc_manager_create (void)
 {
@@ -91,7 +83,7 @@ static bool session_take (struct hkc_manager *m,
     int64_t beat = hkc_engine_conf (m->engine)->heartbeat_ms;
 
     if (m->peer && m->peer != peer && strcmp (m->life, life)
-        && boot_ms () - m->heard_ms < 2 * beat && !take_over) {
+        && hk_boot_ms () - m->heard_ms < 2 * beat && !take_over) {
         refuse (m,
                 peer,
                 msg,
@@ -112,7 +104,7 @@ static bool session_take (struct hkc_manager *m,
     if (m->peer != peer)
         hkc_outbox_clear (m->outbox);
     m->peer = peer;
-    m->heard_ms = boot_ms ();
+    m->heard_ms = hk_boot_ms ();
     snprintf (m->life, sizeof (m->life), "%s", life);
     return true;
 }
@@ -278,7 +270,7 @@ static void message (void *arg, struct hk_peer *peer, struct hk_msg *msg)
     struct hkc_manager *m = arg;
 
     if (m->peer == peer)
-        m->heard_ms = boot_ms ();
+        m->heard_ms = hk_boot_ms ();
     switch (msg->type) {
     case HK_MSG_SCHED_HELLO:
         hello (m, peer, msg);

@@ -12,6 +12,7 @@
 #include <syslog.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/host/standalone/manager.h"
@@ -76,12 +77,9 @@ static void reload (struct hkc_engine *engine, const struct options *opt)
 {
     struct hk_error err;
     struct hk_conf *conf;
-    struct timespec ts;
 
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    sd_notifyf (0,
-                "RELOADING=1\nMONOTONIC_USEC=%lld",
-                (long long)ts.tv_sec * 1000000 + ts.tv_nsec / 1000);
+    sd_notifyf (
+        0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)hk_monotonic_us ());
     if ((conf = hk_conf_load (opt->conf, HK_CONF_TRUST, &err)))
         hkc_engine_reload (engine, conf);
     else
