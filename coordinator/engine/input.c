@@ -298,7 +298,7 @@ static int from_gone (struct hkc_engine *e,
 static void deaf (struct hkc_engine *e,
                   enum hk_link_event event,
                   struct hk_peer *peer,
-                  struct hk_msg *msg)
+                  const struct hk_msg *msg)
 {
     if (event == HK_LINK_HELLO && peer->role == HK_ROLE_NODE)
         hk_link_refuse (e->link, peer, "store", e->store_error);
@@ -331,7 +331,7 @@ static int from_link (struct hkc_engine *e,
             && !(event == HK_LINK_HELLO && peer->role != HK_ROLE_NODE)
             && !(event == HK_LINK_MESSAGE && peer->role != HK_ROLE_NODE
                  && is_managers (&msg))) {
-            deaf (e, event, peer, event == HK_LINK_MESSAGE ? &msg : NULL);
+            deaf (e, event, peer, &msg);
             if (event == HK_LINK_MESSAGE)
                 hk_msg_fini (&msg);
             continue;

@@ -226,7 +226,7 @@ int main (int argc, char **argv)
         { "nodes", required_argument, NULL, 'n' },
         { NULL, 0, NULL, 0 },
     };
-    struct bench_daemons d;
+    struct bench_daemons d = { .munged = 0 };
     struct bench_swarm s;
     struct bench_manager m;
     int nodes = 4096, c;
