@@ -11,21 +11,33 @@
 
 #include "tests/unit/cases.h"
 
-static char *read_text (const char *path)
+char *case_read (const char *path, size_t *len)
 {
     FILE *f = fopen (path, "re");
-    char *text = NULL;
-    size_t size = 0;
-    ssize_t n;
+    char *text;
+    long size;
 
     if (!f)
         fail_msg ("%s: no such file", path);
-    n = getdelim (&text, &size, EOF, f);
+    assert_int_equal (fseek (f, 0, SEEK_END), 0);
+    size = ftell (f);
+    assert_true (size >= 0);
+    rewind (f);
+    text = malloc ((size_t)size + 1);
+    assert_non_null (text);
+    assert_int_equal (fread (text, 1, (size_t)size, f), size);
+    text[size] = '\0';
     fclose (f);
-    if (n < 0) {
-        free (text);
-        return calloc (1, 1);
-    }
+    if (len)
+        *len = (size_t)size;
+    return text;
+}
+
+static char *read_line (const char *path)
+{
+    size_t n;
+    char *text = case_read (path, &n);
+
     if (n > 0 && text[n - 1] == '\n')
         text[n - 1] = '\0';
     return text;
@@ -37,7 +49,7 @@ static void run_one (const char *path,
                      case_f run)
 {
     char want_path[1024];
-    char *text = read_text (path);
+    char *text = read_line (path);
     char *want_text;
 
     snprintf (want_path,
@@ -46,7 +58,7 @@ static void run_one (const char *path,
               (int)(strlen (path) - strlen (ext)),
               path,
               want);
-    want_text = read_text (want_path);
+    want_text = read_line (want_path);
     run (path, text, want_text);
     free (text);
     free (want_text);

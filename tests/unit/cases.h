@@ -3,6 +3,13 @@
 #ifndef TESTS_UNIT_CASES_H
 #define TESTS_UNIT_CASES_H
 
+#include <stddef.h>
+
+/* A file's bytes, and a NUL behind them; fails where it cannot be read.  Its
+ * length if `len` is given.  The caller's to free.
+ */
+char *case_read (const char *path, size_t *len);
+
 /* For each NAME.EXT in tests/unit/data/FOLDER: its path, its text, and the text
  * of NAME.WANT beside it, each without its last newline.
  */

@@ -12,6 +12,8 @@
 
 #include "tests/unit/folder.h"
 
+char test_folder[64];
+
 int folder_make (char *path, size_t size)
 {
     snprintf (
@@ -46,4 +48,26 @@ void folder_write (const char *path, const char *name, const char *text)
         fail_msg ("%s: cannot be written", file);
     fputs (text, f);
     assert_int_equal (fclose (f), 0);
+}
+
+int folder_set_up (void **state)
+{
+    (void)state;
+    return folder_make (test_folder, sizeof (test_folder));
+}
+
+int folder_tear_down (void **state)
+{
+    (void)state;
+    return folder_remove (test_folder);
+}
+
+const char *folder_at (const char *name)
+{
+    static char path[4][4096];
+    static int turn;
+
+    turn = (turn + 1) % 4;
+    snprintf (path[turn], sizeof (path[turn]), "%s/%s", test_folder, name);
+    return path[turn];
 }

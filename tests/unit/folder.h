@@ -14,4 +14,12 @@ int folder_remove (const char *path);
 /* Write a file in it; fails the test if that cannot be. */
 void folder_write (const char *path, const char *name, const char *text);
 
+/* Fixtures, of a group or of each test: a folder, and paths in it, each good
+ * for the next three calls.
+ */
+extern char test_folder[64];
+int folder_set_up (void **state);
+int folder_tear_down (void **state);
+const char *folder_at (const char *name);
+
 #endif

@@ -12,28 +12,14 @@
 #include "hkd/host.h"
 #include "tests/unit/folder.h"
 
-static char folder[64];
-
-static int set_up (void **state)
-{
-    (void)state;
-    return folder_make (folder, sizeof (folder));
-}
-
-static int tear_down (void **state)
-{
-    (void)state;
-    return folder_remove (folder);
-}
-
 /* The full name of node1 by that text; NULL: there is none. */
 static void assert_full (const char *hosts, const char *expected)
 {
     char path[4096], full[HK_HOST_NAME_BYTES] = "";
     int rc;
 
-    folder_write (folder, "hosts", hosts);
-    snprintf (path, sizeof (path), "%s/hosts", folder);
+    folder_write (test_folder, "hosts", hosts);
+    snprintf (path, sizeof (path), "%s/hosts", test_folder);
     rc = hkd_host_full_name (path, "node1", full);
     assert_int_equal (rc, expected ? 0 : -1);
     if (expected)
@@ -95,7 +81,8 @@ static void the_option_goes_before_the_machines_name (void **state)
 
 int main (void)
 {
-#define T(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
+#define T(f) \
+    cmocka_unit_test_setup_teardown (f, folder_set_up, folder_tear_down)
     const struct CMUnitTest tests[] = {
         T (the_full_name_stands_in_the_line_that_names_the_host),
         T (other_lines_do_not_count),

@@ -17,28 +17,17 @@
 #include "tests/unit/folder.h"
 
 /* FOLDER/lib and FOLDER/etc are the node's libexecdir and sysconfdir. */
-static char folder[64];
 static struct hk_conf *conf;
-
-static const char *at (const char *name)
-{
-    static char path[4][4096];
-    static int turn;
-
-    turn = (turn + 1) % 4;
-    snprintf (path[turn], sizeof (path[turn]), "%s/%s", folder, name);
-    return path[turn];
-}
 
 static void put (const char *name, const char *text, mode_t mode)
 {
-    folder_write (folder, name, text);
-    assert_int_equal (chmod (at (name), mode), 0);
+    folder_write (test_folder, name, text);
+    assert_int_equal (chmod (folder_at (name), mode), 0);
 }
 
 static void make_folder (const char *name)
 {
-    assert_int_equal (mkdir (at (name), 0755), 0);
+    assert_int_equal (mkdir (folder_at (name), 0755), 0);
 }
 
 static int set_up (void **state)
@@ -46,11 +35,13 @@ static int set_up (void **state)
     struct hk_error err;
 
     (void)state;
-    if (folder_make (folder, sizeof (folder)) < 0)
+    if (folder_make (test_folder, sizeof (test_folder)) < 0)
         return -1;
-    conf = hk_conf_load (at ("none.conf"), 0, &err);
-    if (!conf || hk_conf_set (conf, "hkd", "libexecdir", at ("lib"), &err) < 0
-        || hk_conf_set (conf, "hkd", "sysconfdir", at ("etc"), &err) < 0) {
+    conf = hk_conf_load (folder_at ("none.conf"), 0, &err);
+    if (!conf
+        || hk_conf_set (conf, "hkd", "libexecdir", folder_at ("lib"), &err) < 0
+        || hk_conf_set (conf, "hkd", "sysconfdir", folder_at ("etc"), &err)
+               < 0) {
         fprintf (stderr, "%s\n", err.text);
         return -1;
     }
@@ -66,7 +57,7 @@ static int tear_down (void **state)
 {
     (void)state;
     hk_conf_destroy (conf);
-    return folder_remove (folder);
+    return folder_remove (test_folder);
 }
 
 #define PACKAGE "lib/flux/housekeeping.d"
@@ -139,7 +130,7 @@ static void the_sites_one_script_stands_for_its_folder (void **state)
     put (SITE ".d/d", "#!/bin/sh\n", 0755);
     put (SITE, "#!/bin/sh\n", 0755);
     assert_scripts ("p housekeeping");
-    chmod (at (SITE), 0644);
+    chmod (folder_at (SITE), 0644);
     assert_scripts ("p d");
 }
 
@@ -174,30 +165,32 @@ static void links_are_followed_if_each_step_is_roots (void **state)
     make_folder (SITE ".d");
     make_folder ("opt");
     put ("opt/x", "#!/bin/sh\n", 0755);
-    assert_int_equal (symlink (at ("opt/x"), at (SITE ".d/x")), 0);
+    assert_int_equal (symlink (folder_at ("opt/x"), folder_at (SITE ".d/x")),
+                      0);
     assert_scripts ("x");
-    chmod (at ("opt"), 0777);
-    assert_refused (at ("opt"), "may be written by others");
+    chmod (folder_at ("opt"), 0777);
+    assert_refused (folder_at ("opt"), "may be written by others");
 }
 
 static void a_link_that_leads_nowhere_is_refused (void **state)
 {
     (void)state;
     make_folder (SITE ".d");
-    assert_int_equal (symlink ("/no/where", at (SITE ".d/x")), 0);
-    assert_refused (at (SITE ".d/x"), "No such file");
-    unlink (at (SITE ".d/x"));
-    assert_int_equal (symlink (at (SITE ".d/y"), at (SITE ".d/y")), 0);
-    assert_refused (at (SITE ".d/y"), "symbolic links");
-    unlink (at (SITE ".d/y"));
-    assert_int_equal (symlink ("/no/where", at (SITE)), 0);
-    assert_refused (at (SITE), "No such file");
+    assert_int_equal (symlink ("/no/where", folder_at (SITE ".d/x")), 0);
+    assert_refused (folder_at (SITE ".d/x"), "No such file");
+    unlink (folder_at (SITE ".d/x"));
+    assert_int_equal (
+        symlink (folder_at (SITE ".d/y"), folder_at (SITE ".d/y")), 0);
+    assert_refused (folder_at (SITE ".d/y"), "symbolic links");
+    unlink (folder_at (SITE ".d/y"));
+    assert_int_equal (symlink ("/no/where", folder_at (SITE)), 0);
+    assert_refused (folder_at (SITE), "No such file");
 }
 
 static void a_folder_that_leads_nowhere_is_not_a_missing_one (void **state)
 {
     (void)state;
-    assert_int_equal (symlink ("/no/where", at (PACKAGE)), 0);
+    assert_int_equal (symlink ("/no/where", folder_at (PACKAGE)), 0);
     assert_refused ("/no", "No such file");
 }
 
@@ -207,26 +200,26 @@ static void what_others_may_write_is_refused (void **state)
     make_folder (SITE ".d");
     put (SITE ".d/a", "#!/bin/sh\n", 0755);
     put (SITE ".d/b", "#!/bin/sh\n", 0775);
-    assert_refused (at (SITE ".d/b"), "may be written by others");
-    chmod (at (SITE ".d/b"), 0755);
+    assert_refused (folder_at (SITE ".d/b"), "may be written by others");
+    chmod (folder_at (SITE ".d/b"), 0755);
     assert_scripts ("a b");
-    assert_int_equal (chown (at (SITE ".d/a"), 4711, 0), 0);
-    assert_refused (at (SITE ".d/a"), "4711");
-    unlink (at (SITE ".d/a"));
+    assert_int_equal (chown (folder_at (SITE ".d/a"), 4711, 0), 0);
+    assert_refused (folder_at (SITE ".d/a"), "4711");
+    unlink (folder_at (SITE ".d/a"));
     /* also where there is nothing in it yet */
-    unlink (at (SITE ".d/b"));
-    chmod (at (SITE ".d"), 0775);
-    assert_refused (at (SITE ".d"), "may be written by others");
-    chmod (at (SITE ".d"), 0755);
-    chmod (at ("etc/flux"), 01777);
-    assert_refused (at ("etc/flux"), "may be written by others");
+    unlink (folder_at (SITE ".d/b"));
+    chmod (folder_at (SITE ".d"), 0775);
+    assert_refused (folder_at (SITE ".d"), "may be written by others");
+    chmod (folder_at (SITE ".d"), 0755);
+    chmod (folder_at ("etc/flux"), 01777);
+    assert_refused (folder_at ("etc/flux"), "may be written by others");
 }
 
 static void a_file_in_the_place_of_a_folder_is_refused (void **state)
 {
     (void)state;
     put (PACKAGE, "#!/bin/sh\n", 0755);
-    assert_refused (at (PACKAGE), "Not a directory");
+    assert_refused (folder_at (PACKAGE), "Not a directory");
 }
 
 static void too_many_are_refused (void **state)
@@ -249,7 +242,7 @@ static void too_many_are_refused (void **state)
     }
     put (SITE ".d/0000", "#!/bin/sh\n", 0755);
     put (SITE ".d/9999", "#!/bin/sh\n", 0755);
-    assert_refused (at (SITE ".d/9999"), "too many");
+    assert_refused (folder_at (SITE ".d/9999"), "too many");
 }
 
 static void roots_jobs_are_refused_unless_allowed (void **state)

@@ -20,21 +20,10 @@
  * made in it is root's only if root runs the test; for anyone else each file
  * is refused, and one test says so.
  */
-static char folder[64];
-
-static const char *at (const char *name)
-{
-    static char path[4][4096];
-    static int turn;
-
-    turn = (turn + 1) % 4;
-    snprintf (path[turn], sizeof (path[turn]), "%s/%s", folder, name);
-    return path[turn];
-}
 
 static void make_file (const char *name, mode_t mode)
 {
-    int fd = open (at (name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open (folder_at (name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
     assert_true (fd >= 0);
     assert_int_equal (fchmod (fd, mode), 0);
@@ -43,20 +32,8 @@ static void make_file (const char *name, mode_t mode)
 
 static void make_folder (const char *name, mode_t mode)
 {
-    assert_int_equal (mkdir (at (name), 0700), 0);
-    assert_int_equal (chmod (at (name), mode), 0);
-}
-
-static int set_up (void **state)
-{
-    (void)state;
-    return folder_make (folder, sizeof (folder));
-}
-
-static int tear_down (void **state)
-{
-    (void)state;
-    return folder_remove (folder);
+    assert_int_equal (mkdir (folder_at (name), 0700), 0);
+    assert_int_equal (chmod (folder_at (name), mode), 0);
 }
 
 static void assert_trusted (const char *path)
@@ -84,12 +61,12 @@ static void files_of_root_are_trusted (void **state)
     make_file ("script", 0755);
     make_folder ("sub", 0755);
     make_file ("sub/script", 0700);
-    assert_trusted (at ("plain"));
-    assert_trusted (at ("script"));
-    assert_trusted (at ("sub"));
-    assert_trusted (at ("sub/"));
-    assert_trusted (at ("sub/script"));
-    assert_trusted (at ("sub/.././/sub/script"));
+    assert_trusted (folder_at ("plain"));
+    assert_trusted (folder_at ("script"));
+    assert_trusted (folder_at ("sub"));
+    assert_trusted (folder_at ("sub/"));
+    assert_trusted (folder_at ("sub/script"));
+    assert_trusted (folder_at ("sub/.././/sub/script"));
     assert_trusted ("/");
     assert_trusted ("/../..");
 }
@@ -101,13 +78,13 @@ static void files_that_others_may_write_are_refused (void **state)
     (void)state;
     make_file ("group", 0664);
     make_file ("world", 0646);
-    assert_refused (at ("group"), EPERM, at ("group"));
-    assert_refused (at ("world"), EPERM, at ("world"));
+    assert_refused (folder_at ("group"), EPERM, folder_at ("group"));
+    assert_refused (folder_at ("world"), EPERM, folder_at ("world"));
     snprintf (want,
               sizeof (want),
               "%s may be written by others than root (mode 0664)",
-              at ("group"));
-    assert_refused (at ("group"), EPERM, want);
+              folder_at ("group"));
+    assert_refused (folder_at ("group"), EPERM, want);
 }
 
 static void files_of_others_are_refused (void **state)
@@ -116,12 +93,12 @@ static void files_of_others_are_refused (void **state)
 
     (void)state;
     make_file ("theirs", 0600);
-    assert_int_equal (chown (at ("theirs"), 4711, 0), 0);
+    assert_int_equal (chown (folder_at ("theirs"), 4711, 0), 0);
     snprintf (want,
               sizeof (want),
               "%s belongs to user id 4711, not to root",
-              at ("theirs"));
-    assert_refused (at ("theirs"), EPERM, want);
+              folder_at ("theirs"));
+    assert_refused (folder_at ("theirs"), EPERM, want);
 }
 
 static void a_folder_above_counts_too (void **state)
@@ -130,16 +107,16 @@ static void a_folder_above_counts_too (void **state)
     make_folder ("open", 0777);
     make_folder ("open/in", 0755);
     make_file ("open/in/script", 0755);
-    assert_refused (at ("open/in/script"), EPERM, at ("open"));
+    assert_refused (folder_at ("open/in/script"), EPERM, folder_at ("open"));
     make_folder ("sticky", 01777);
     make_file ("sticky/script", 0755);
-    assert_refused (at ("sticky/script"), EPERM, at ("sticky"));
+    assert_refused (folder_at ("sticky/script"), EPERM, folder_at ("sticky"));
     make_folder ("user", 0755);
     make_file ("user/script", 0755);
-    assert_int_equal (chown (at ("user"), 4711, 0), 0);
-    assert_refused (at ("user/script"), EPERM, at ("user"));
-    assert_refused (at ("user/none"), EPERM, at ("user"));
-    assert_refused (at ("user/../plain"), EPERM, at ("user"));
+    assert_int_equal (chown (folder_at ("user"), 4711, 0), 0);
+    assert_refused (folder_at ("user/script"), EPERM, folder_at ("user"));
+    assert_refused (folder_at ("user/none"), EPERM, folder_at ("user"));
+    assert_refused (folder_at ("user/../plain"), EPERM, folder_at ("user"));
 }
 
 static void links_are_followed_and_checked (void **state)
@@ -150,38 +127,39 @@ static void links_are_followed_and_checked (void **state)
     make_file ("d1/target", 0755);
     make_folder ("d2", 0777);
     make_file ("d2/target", 0755);
-    assert_int_equal (symlink ("target", at ("relative")), 0);
-    assert_int_equal (symlink ("../target", at ("d1/up")), 0);
-    assert_int_equal (symlink (at ("d1/target"), at ("absolute")), 0);
-    assert_int_equal (symlink ("d1", at ("folder")), 0);
-    assert_int_equal (symlink ("relative", at ("chain")), 0);
-    assert_int_equal (symlink ("d2/target", at ("bad")), 0);
-    assert_trusted (at ("relative"));
-    assert_trusted (at ("d1/up"));
-    assert_trusted (at ("absolute"));
-    assert_trusted (at ("folder"));
-    assert_trusted (at ("folder/"));
-    assert_trusted (at ("folder/target"));
-    assert_trusted (at ("folder/../target"));
-    assert_trusted (at ("chain"));
-    assert_refused (at ("bad"), EPERM, at ("d2"));
-    assert_refused (at ("relative/"), ENOTDIR, at ("target"));
+    assert_int_equal (symlink ("target", folder_at ("relative")), 0);
+    assert_int_equal (symlink ("../target", folder_at ("d1/up")), 0);
+    assert_int_equal (symlink (folder_at ("d1/target"), folder_at ("absolute")),
+                      0);
+    assert_int_equal (symlink ("d1", folder_at ("folder")), 0);
+    assert_int_equal (symlink ("relative", folder_at ("chain")), 0);
+    assert_int_equal (symlink ("d2/target", folder_at ("bad")), 0);
+    assert_trusted (folder_at ("relative"));
+    assert_trusted (folder_at ("d1/up"));
+    assert_trusted (folder_at ("absolute"));
+    assert_trusted (folder_at ("folder"));
+    assert_trusted (folder_at ("folder/"));
+    assert_trusted (folder_at ("folder/target"));
+    assert_trusted (folder_at ("folder/../target"));
+    assert_trusted (folder_at ("chain"));
+    assert_refused (folder_at ("bad"), EPERM, folder_at ("d2"));
+    assert_refused (folder_at ("relative/"), ENOTDIR, folder_at ("target"));
 }
 
 static void a_link_of_another_is_refused (void **state)
 {
     (void)state;
-    assert_int_equal (symlink ("target", at ("their-link")), 0);
-    assert_int_equal (lchown (at ("their-link"), 4711, 0), 0);
-    assert_refused (at ("their-link"), EPERM, at ("their-link"));
+    assert_int_equal (symlink ("target", folder_at ("their-link")), 0);
+    assert_int_equal (lchown (folder_at ("their-link"), 4711, 0), 0);
+    assert_refused (folder_at ("their-link"), EPERM, folder_at ("their-link"));
 }
 
 static void links_without_end_are_refused (void **state)
 {
     (void)state;
-    assert_int_equal (symlink ("ring-b", at ("ring-a")), 0);
-    assert_int_equal (symlink ("ring-a", at ("ring-b")), 0);
-    assert_refused (at ("ring-a"), ELOOP, at ("ring-"));
+    assert_int_equal (symlink ("ring-b", folder_at ("ring-a")), 0);
+    assert_int_equal (symlink ("ring-a", folder_at ("ring-b")), 0);
+    assert_refused (folder_at ("ring-a"), ELOOP, folder_at ("ring-"));
 }
 
 static void what_is_missing_is_said (void **state)
@@ -189,12 +167,12 @@ static void what_is_missing_is_said (void **state)
     char path[8192];
 
     (void)state;
-    assert_refused (at ("none"), ENOENT, at ("none"));
-    assert_refused (at ("none/x"), ENOENT, at ("none"));
+    assert_refused (folder_at ("none"), ENOENT, folder_at ("none"));
+    assert_refused (folder_at ("none/x"), ENOENT, folder_at ("none"));
     make_file ("file", 0644);
-    assert_refused (at ("file/x"), ENOTDIR, at ("file"));
-    assert_int_equal (symlink ("nowhere", at ("dangling")), 0);
-    assert_refused (at ("dangling"), ENOENT, at ("nowhere"));
+    assert_refused (folder_at ("file/x"), ENOTDIR, folder_at ("file"));
+    assert_int_equal (symlink ("nowhere", folder_at ("dangling")), 0);
+    assert_refused (folder_at ("dangling"), ENOENT, folder_at ("nowhere"));
     assert_refused ("relative/path", EINVAL, "relative/path");
     assert_refused ("", EINVAL, "");
     memset (path, 'a', sizeof (path));
@@ -234,6 +212,6 @@ int main (void)
 
     if (geteuid () == 0)
         return cmocka_run_group_tests_name (
-            "trust", as_root, set_up, tear_down);
+            "trust", as_root, folder_set_up, folder_tear_down);
     return cmocka_run_group_tests_name ("trust", as_user, NULL, NULL);
 }
