@@ -1,7 +1,6 @@
 /* journal.c - what scripts wrote is asked for: the loop's side */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "proto/log.h"
+#include "proto/thread.h"
 #include "hkd/journal_impl.h"
 
 enum { AGAIN_US = 20000 };
@@ -228,7 +228,6 @@ void hkd_journal_ask (struct hkd_journal *journal,
                       bool follow)
 {
     struct hkd_question *q;
-    sigset_t all, old;
     int rc;
 
     if (!make_room (journal)) {
@@ -248,10 +247,7 @@ void hkd_journal_ask (struct hkd_journal *journal,
     q->lines = lines > 0 && lines < HKD_JOURNAL_LINES ? lines
                                                       : HKD_JOURNAL_LINES;
     q->follow = follow;
-    sigfillset (&all); /* signals are the loop's */
-    pthread_sigmask (SIG_SETMASK, &all, &old);
-    rc = pthread_create (&q->thread, NULL, hkd_question_read, q);
-    pthread_sigmask (SIG_SETMASK, &old, NULL);
+    rc = hk_thread_start (&q->thread, 0, hkd_question_read, q);
     if (rc != 0) {
         journal->calls.end (journal->arg, seq, true, strerror (rc));
         free (q);

@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "proto/file.h"
 #include "proto/log.h"
 #include "proto/message.h"
 #include "proto/trust.h"
@@ -61,20 +62,6 @@ int hkd_runfile_lock (const char *dir, struct hk_error *err)
     return fd;
 }
 
-static int write_all (int fd, const char *text, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write (fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        text += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* hkd alone writes here, so that one name for the temporary file is enough. */
 static int file_write (const char *dir,
                        const char *name,
@@ -92,7 +79,7 @@ static int file_write (const char *dir,
         temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return hk_error_errno (err, errno, "%s", temp);
-    if (write_all (fd, text, len) < 0) {
+    if (hk_write_all (fd, text, len) < 0) {
         hk_error_errno (err, errno, "%s", temp);
         close (fd);
         return -1;

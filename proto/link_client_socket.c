@@ -10,19 +10,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <zmq.h>
+#include "proto/link_socket.h"
 #include "proto/log.h"
 
 enum {
-    ENDPOINT_BYTES = 320,
     RECONNECT_MS = 1000,
     RECONNECT_MAX_MS = 15000,
     CONNECT_MS = 15000,
     HANDSHAKE_MS = 30000, /* a head that thousands come to at once is slow */
     SEND_HWM = 100,
-    KEEPALIVE_IDLE_S = 20,
-    KEEPALIVE_INTERVAL_S = 5,
-    KEEPALIVE_COUNT = 3,
-    MAX_UNACKED_MS = 30000,
 };
 
 static int watch (struct hk_link_client *c, int fd)
@@ -112,38 +108,21 @@ void hk_client_close_socket (struct hk_link_client *c)
 static int set_options (void *socket, struct hk_error *err)
 {
     /* IMMEDIATE: nothing is queued for a connection that is not there */
-    static const struct {
-        int name;
-        int value;
-    } options[] = {
-        { ZMQ_LINGER, 0 },
-        { ZMQ_IPV6, 1 },
+    static const struct hk_socket_option options[] = {
         { ZMQ_IMMEDIATE, 1 },
         { ZMQ_SNDHWM, SEND_HWM },
         { ZMQ_RECONNECT_IVL, RECONNECT_MS },
         { ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS },
         { ZMQ_CONNECT_TIMEOUT, CONNECT_MS },
         { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
-        { ZMQ_TCP_KEEPALIVE, 1 },
-        { ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S },
-        { ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S },
-        { ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_COUNT },
-        { ZMQ_TCP_MAXRT, MAX_UNACKED_MS },
     };
-    int64_t max_bytes = HK_MSG_OWNER_BYTES;
 
-    for (size_t i = 0; i < sizeof (options) / sizeof (options[0]); i++)
-        if (zmq_setsockopt (socket,
-                            options[i].name,
-                            &options[i].value,
-                            sizeof (options[i].value))
-            < 0)
-            return hk_error_errno (
-                err, errno, "socket option %d", options[i].name);
-    if (zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof (max_bytes))
-        < 0)
-        return hk_error_errno (err, errno, "socket option MAXMSGSIZE");
-    return 0;
+    if (hk_socket_set_common (socket, err) < 0
+        || hk_socket_set (
+               socket, options, sizeof (options) / sizeof (options[0]), err)
+               < 0)
+        return -1;
+    return hk_socket_set_limit (socket, HK_MSG_OWNER_BYTES, err);
 }
 
 static int connect_to (struct hk_link_client *c,
@@ -152,16 +131,9 @@ static int connect_to (struct hk_link_client *c,
                        struct hk_error *err)
 {
     const char *host = hk_hostlist_nth (c->head, c->head_at);
-    bool is_v6 = strchr (host, ':') != NULL && *host != '[';
-    char endpoint[ENDPOINT_BYTES];
+    char endpoint[HK_ENDPOINT_BYTES];
 
-    snprintf (endpoint,
-              sizeof (endpoint),
-              "tcp://%s%s%s:%u",
-              is_v6 ? "[" : "",
-              host,
-              is_v6 ? "]" : "",
-              port);
+    hk_socket_endpoint (endpoint, host, port);
     if (zmq_connect (socket, endpoint) < 0)
         return hk_error_errno (err, errno, "%s", endpoint);
     if (watch (c, fd_of (socket)) < 0)
@@ -249,7 +221,7 @@ static enum hk_client_news lean_news (struct hk_link_client *c)
 enum hk_client_news hk_client_news (struct hk_link_client *c)
 {
     unsigned char event[6];
-    char address[ENDPOINT_BYTES];
+    char address[HK_ENDPOINT_BYTES];
     uint16_t number;
 
     if (!c->socket)

@@ -1,5 +1,6 @@
 /* link_key.c - the server's key: its file, and the question for it */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "proto/file.h"
 #include "proto/link_server.h"
 
 #include <errno.h>
@@ -68,21 +69,6 @@ static int read_secret (int dir,
     return rc;
 }
 
-static int write_all (int fd, const char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write (fd, data, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* Whole or not at all, also when the power goes. */
 static int write_secret (int dir,
                          const char *dir_name,
@@ -99,8 +85,8 @@ static int write_secret (int dir,
                  0600);
     if (fd < 0)
         return hk_error_errno (err, errno, "%s/%s", dir_name, temp_name);
-    if (fchmod (fd, 0600) < 0 || write_all (fd, secret, KEY_CHARS) < 0
-        || write_all (fd, "\n", 1) < 0 || fsync (fd) < 0) {
+    if (fchmod (fd, 0600) < 0 || hk_write_all (fd, secret, KEY_CHARS) < 0
+        || hk_write_all (fd, "\n", 1) < 0 || fsync (fd) < 0) {
         hk_error_errno (err, errno, "%s/%s", dir_name, temp_name);
         close (fd);
         return -1;

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "proto/thread.h"
 
 /* All fields, and those of lanes and jobs in them, are under the lock. */
 enum { STACK_BYTES = 256 << 10, SHARED_THREADS = 4 };
@@ -120,24 +120,12 @@ static void *run_thread (void *arg)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
 static void start_thread (struct hk_pool *pool)
 {
-    pthread_attr_t attr;
-    sigset_t all;
-    sigset_t old;
+    pthread_t *thread = &pool->threads[pool->threads_count];
 
-    if (pthread_attr_init (&attr) != 0)
-        return;
-    pthread_attr_setstacksize (&attr, STACK_BYTES);
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &old);
-    if (pthread_create (
-            &pool->threads[pool->threads_count], &attr, run_thread, pool)
-        == 0)
+    if (hk_thread_start (thread, STACK_BYTES, run_thread, pool) == 0)
         pool->threads_count++;
-    pthread_sigmask (SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy (&attr);
 }
 
 struct hk_pool *hk_pool_create (int threads_max, struct hk_error *err)

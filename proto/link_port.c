@@ -3,12 +3,12 @@
 #include "proto/link_server.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <zmq.h>
+#include "proto/link_socket.h"
 #include "proto/log.h"
 
 enum {
@@ -17,53 +17,22 @@ enum {
     CLIENT_RECV_HWM = 16,
     CLIENT_SEND_HWM = 1000, /* pages of rows */
     HANDSHAKE_MS = 5000,
-    KEEPALIVE_IDLE_S = 20,
-    KEEPALIVE_INTERVAL_S = 5,
-    KEEPALIVE_COUNT = 3,
-    MAX_UNACKED_MS = 30000,
-    ENDPOINT_BYTES = 320,
 };
-
-struct option {
-    int name;
-    int value;
-};
-
-static int set_options (void *socket,
-                        const struct option *options,
-                        size_t count,
-                        struct hk_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (zmq_setsockopt (socket,
-                            options[i].name,
-                            &options[i].value,
-                            sizeof (options[i].value))
-            < 0)
-            return hk_error_errno (
-                err, errno, "socket option %d", options[i].name);
-    return 0;
-}
 
 static int set_common (void *socket, struct hk_error *err)
 {
     /* no heartbeats from here: with ten thousand peers they take most of a
      * core; silence is found by the peers' messages and by TCP */
-    static const struct option options[] = {
-        { ZMQ_LINGER, 0 },
-        { ZMQ_IPV6, 1 },
+    static const struct hk_socket_option options[] = {
         { ZMQ_BACKLOG, BACKLOG },
         { ZMQ_ROUTER_MANDATORY, 1 },
         { ZMQ_ROUTER_HANDOVER, 0 },
         { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
-        { ZMQ_TCP_KEEPALIVE, 1 },
-        { ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S },
-        { ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S },
-        { ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_COUNT },
-        { ZMQ_TCP_MAXRT, MAX_UNACKED_MS },
     };
 
-    return set_options (
+    if (hk_socket_set_common (socket, err) < 0)
+        return -1;
+    return hk_socket_set (
         socket, options, sizeof (options) / sizeof (options[0]), err);
 }
 
@@ -73,17 +42,14 @@ static int set_limits (void *socket,
                        int64_t max_bytes,
                        struct hk_error *err)
 {
-    const struct option options[] = {
+    const struct hk_socket_option options[] = {
         { ZMQ_RCVHWM, receive_hwm },
         { ZMQ_SNDHWM, send_hwm },
     };
 
-    if (set_options (socket, options, 2, err) < 0)
+    if (hk_socket_set (socket, options, 2, err) < 0)
         return -1;
-    if (zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof (max_bytes))
-        < 0)
-        return hk_error_errno (err, errno, "socket option MAXMSGSIZE");
-    return 0;
+    return hk_socket_set_limit (socket, max_bytes, err);
 }
 
 static int bind_socket (void *socket,
@@ -91,16 +57,9 @@ static int bind_socket (void *socket,
                         uint16_t port,
                         struct hk_error *err)
 {
-    bool is_v6 = strchr (address, ':') != NULL && *address != '[';
-    char endpoint[ENDPOINT_BYTES];
+    char endpoint[HK_ENDPOINT_BYTES];
 
-    snprintf (endpoint,
-              sizeof (endpoint),
-              port ? "tcp://%s%s%s:%u" : "tcp://%s%s%s:*",
-              is_v6 ? "[" : "",
-              address,
-              is_v6 ? "]" : "",
-              port);
+    hk_socket_endpoint (endpoint, address, port);
     if (zmq_bind (socket, endpoint) < 0)
         return hk_error_errno (err, errno, "%s", endpoint);
     return 0;
@@ -108,9 +67,9 @@ static int bind_socket (void *socket,
 
 static int set_curve (void *socket, const char *secret, struct hk_error *err)
 {
-    static const struct option server = { ZMQ_CURVE_SERVER, 1 };
+    static const struct hk_socket_option server = { ZMQ_CURVE_SERVER, 1 };
 
-    if (set_options (socket, &server, 1, err) < 0)
+    if (hk_socket_set (socket, &server, 1, err) < 0)
         return -1;
     if (zmq_setsockopt (socket, ZMQ_CURVE_SECRETKEY, secret, HK_KEY_TEXT_BYTES)
             < 0
@@ -125,7 +84,7 @@ static int open_monitor (struct hk_link_server *link,
                          struct hk_error *err)
 {
     const char *name = port->is_node ? "inproc://node" : "inproc://client";
-    static const struct option options[] = {
+    static const struct hk_socket_option options[] = {
         { ZMQ_LINGER, 0 },
         { ZMQ_RCVHWM, 0 },
     };
@@ -139,7 +98,7 @@ static int open_monitor (struct hk_link_server *link,
     port->monitor = zmq_socket (link->context, ZMQ_PAIR);
     if (!port->monitor)
         return hk_error_errno (err, errno, "monitor");
-    if (set_options (port->monitor, options, 2, err) < 0)
+    if (hk_socket_set (port->monitor, options, 2, err) < 0)
         return -1;
     if (zmq_connect (port->monitor, name) < 0)
         return hk_error_errno (err, errno, "monitor");
@@ -211,7 +170,7 @@ void hk_port_close (struct hk_port *port)
 static int read_event (void *monitor, int32_t *value)
 {
     unsigned char event[6];
-    char address[ENDPOINT_BYTES];
+    char address[HK_ENDPOINT_BYTES];
     uint16_t number;
 
     if (zmq_recv (monitor, event, sizeof (event), ZMQ_DONTWAIT) < 0)

@@ -1,7 +1,6 @@
 /* engine.c - one loop: the link, the store and the mailbox around the core */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,6 +10,7 @@
 #include "proto/clock.h"
 #include "proto/duration.h"
 #include "proto/log.h"
+#include "proto/thread.h"
 #include "coordinator/core/idhash.h"
 #include "coordinator/engine/internal.h"
 
@@ -365,13 +365,9 @@ static void *loop (void *arg)
 
 int hkc_engine_start (struct hkc_engine *e, struct hk_error *err)
 {
-    sigset_t all, old;
     int rc;
 
-    sigfillset (&all); /* signals are the main thread's */
-    pthread_sigmask (SIG_SETMASK, &all, &old);
-    rc = pthread_create (&e->thread, NULL, loop, e);
-    pthread_sigmask (SIG_SETMASK, &old, NULL);
+    rc = hk_thread_start (&e->thread, 0, loop, e);
     if (rc)
         return hk_error_errno (err, rc, "engine thread");
     e->started = true;

@@ -34,7 +34,9 @@ int hkc_store_number (struct hkc_store *store,
     return rc;
 }
 
-static int run (struct hkc_store *store, char *sql, struct hk_error *err)
+int hkc_store_run_take (struct hkc_store *store,
+                        char *sql,
+                        struct hk_error *err)
 {
     int rc;
 
@@ -56,15 +58,16 @@ static int make (struct hkc_store *store,
     char id[HK_ID_BYTES];
 
     hk_random_id (id);
-    return run (store,
-                sqlite3_mprintf ("BEGIN IMMEDIATE; PRAGMA application_id = %d;"
-                                 "%s INSERT INTO meta VALUES"
-                                 " (1, %d, %Q, 0, 1, unixepoch ()); COMMIT;",
-                                 APPLICATION_ID,
-                                 schema->sql,
-                                 schema->version,
-                                 id),
-                err);
+    return hkc_store_run_take (
+        store,
+        sqlite3_mprintf ("BEGIN IMMEDIATE; PRAGMA application_id = %d;"
+                         "%s INSERT INTO meta VALUES"
+                         " (1, %d, %Q, 0, 1, unixepoch ()); COMMIT;",
+                         APPLICATION_ID,
+                         schema->sql,
+                         schema->version,
+                         id),
+        err);
 }
 
 static int check_table (struct hkc_store *store,
@@ -133,7 +136,9 @@ static int copy_to (struct hkc_store *store,
     if (fd < 0)
         return hk_error_errno (err, errno, "%s", path);
     close (fd); /* SQLite fills an empty file and keeps its mode */
-    if (run (store, sqlite3_mprintf ("VACUUM INTO %Q", path), err) < 0
+    if (hkc_store_run_take (
+            store, sqlite3_mprintf ("VACUUM INTO %Q", path), err)
+            < 0
         || sync_path (path, 0, err) < 0) {
         int saved = errno;
         unlink (path);
@@ -200,7 +205,7 @@ static int migrate (struct hkc_store *store,
         sqlite3_str_appendall (sql, schema->steps[i - 1]);
     sqlite3_str_appendf (
         sql, "UPDATE meta SET schema = %d; COMMIT;", schema->version);
-    if (run (store, sqlite3_str_finish (sql), err) < 0)
+    if (hkc_store_run_take (store, sqlite3_str_finish (sql), err) < 0)
         return hk_error_prefix (
             err, "migrating schema %d to %d", from, schema->version);
     hk_log (LOG_NOTICE,

@@ -4,12 +4,12 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "coordinator/store/schema.h"
 #include "proto/clock.h"
+#include "proto/thread.h"
 
 enum { WAITING_LIMIT = 64, PROGRESS_STEPS = 10000, BUSY_MS = 2000 };
 
@@ -77,13 +77,9 @@ static void *reader_main (void *arg)
 
 static int thread_start (struct hkc_reader *reader, struct hk_error *err)
 {
-    sigset_t all, old;
     int rc;
 
-    sigfillset (&all); /* signals are the main thread's */
-    pthread_sigmask (SIG_SETMASK, &all, &old);
-    rc = pthread_create (&reader->thread, NULL, reader_main, reader);
-    pthread_sigmask (SIG_SETMASK, &old, NULL);
+    rc = hk_thread_start (&reader->thread, 0, reader_main, reader);
     if (rc)
         return hk_error_errno (err, rc, "reader thread");
     reader->started = true;

@@ -76,6 +76,12 @@ int hkc_store_fail (sqlite3 *db, struct hk_error *err, const char *path);
 int hkc_store_prepare (struct hkc_store *store,
                        const struct hkc_schema *schema,
                        struct hk_error *err);
+/* Statements that are a whole transaction; sql is from sqlite3_mprintf and is
+ * freed, NULL is out of memory.
+ */
+int hkc_store_run_take (struct hkc_store *store,
+                        char *sql,
+                        struct hk_error *err);
 /* One number, or -1. */
 int hkc_store_number (struct hkc_store *store,
                       const char *sql,

@@ -210,27 +210,19 @@ static int load_meta (struct hkc_store *store, struct hk_error *err)
 static int start_draw (struct hkc_store *store, struct hk_error *err)
 {
     char host[HK_HOST_NAME_BYTES] = "";
-    char *sql;
-    int rc;
 
     store->start = hk_random_u63 ();
     gethostname (host, sizeof (host) - 1);
-    sql = sqlite3_mprintf ("BEGIN IMMEDIATE;"
-                           "INSERT INTO start VALUES"
-                           " (%lld, 0, unixepoch (), %Q);"
-                           "UPDATE meta SET start = %lld; COMMIT;",
-                           (long long)store->start,
-                           host,
-                           (long long)store->start);
-    if (!sql)
-        return hk_error_set (err, ENOMEM, "out of memory");
-    if ((rc = sqlite3_exec (store->db, sql, NULL, NULL, NULL)) != SQLITE_OK)
-        hkc_store_fail (store->db, err, store->path);
-    sqlite3_free (sql);
-    if (rc == SQLITE_OK)
-        return 0;
-    hkc_store_rollback (store);
-    return -1;
+    return hkc_store_run_take (
+        store,
+        sqlite3_mprintf ("BEGIN IMMEDIATE;"
+                         "INSERT INTO start VALUES"
+                         " (%lld, 0, unixepoch (), %Q);"
+                         "UPDATE meta SET start = %lld; COMMIT;",
+                         (long long)store->start,
+                         host,
+                         (long long)store->start),
+        err);
 }
 
 static int prepare_all (struct hkc_store *store, struct hk_error *err)

@@ -13,6 +13,7 @@
 #include "proto/clock.h"
 #include "proto/hostlist.h"
 #include "proto/link.h"
+#include "proto/link_socket.h"
 #include "tests/unit/link_world.h"
 
 static void a_node_is_welcomed_and_heard (void **state)
@@ -230,6 +231,21 @@ static void above_the_limit_nobody_connects (void **state)
     link_end ();
 }
 
+static void an_endpoint_has_brackets_round_ipv6_only (void **state)
+{
+    char text[HK_ENDPOINT_BYTES];
+
+    (void)state;
+    hk_socket_endpoint (text, "head.site", 8766);
+    assert_string_equal (text, "tcp://head.site:8766");
+    hk_socket_endpoint (text, "fe80::1", 1);
+    assert_string_equal (text, "tcp://[fe80::1]:1");
+    hk_socket_endpoint (text, "[::1]", 65535);
+    assert_string_equal (text, "tcp://[::1]:65535");
+    hk_socket_endpoint (text, "*", 0);
+    assert_string_equal (text, "tcp://*:*");
+}
+
 static void many_messages_pass_in_a_second (void **state)
 {
     enum { COUNT = 100000 };
@@ -270,6 +286,7 @@ int main (void)
         cmocka_unit_test (a_closed_session_begins_anew),
         cmocka_unit_test (the_next_head_is_tried),
         cmocka_unit_test (above_the_limit_nobody_connects),
+        cmocka_unit_test (an_endpoint_has_brackets_round_ipv6_only),
         cmocka_unit_test (many_messages_pass_in_a_second),
     };
 
