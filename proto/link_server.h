@@ -195,9 +195,9 @@ void hk_peers_fini (struct hk_link_server *link);
 /* Outside a session. */
 /* -1 with errno: EAGAIN the queue is full, EHOSTUNREACH gone, EINVAL. */
 int hk_route_send (struct hk_link_server *link,
-                    void *socket,
-                    const struct hk_route *route,
-                    struct hk_msg *msg);
+                   void *socket,
+                   const struct hk_route *route,
+                   struct hk_msg *msg);
 void hk_route_error (struct hk_link_server *link,
                      void *socket,
                      const struct hk_route *route,
