@@ -66,9 +66,9 @@ within ()
 # never SECONDS COMMAND..: it must not succeed in all that time
 never ()
 {
-    local end=$((SECONDS + $1))
+    local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
     shift
-    while [ "$SECONDS" -lt "$end" ]; do
+    while [ "${EPOCHREALTIME/./}" -lt "$end" ]; do
         if "$@" >/dev/null 2>&1; then
             echo "has happened: $*"
             return 1
@@ -146,7 +146,8 @@ books ()
     grep '^{' "$1" | jq -es '
         def ids: split (",") | map (split ("-") | map (tonumber)
             | range (.[0]; .[-1] + 1));
-        map (select (.type == "free"))
+        map (select (.type == "free")
+            | {n, life, jobid, ranks, R, final})
         | (group_by (.n) | all (unique | length == 1))
           and (unique_by (.n) | group_by ([.life, .jobid]) | all (
               (map (.ranks | ids) | add | length == (unique | length))
