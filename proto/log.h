@@ -10,9 +10,9 @@
  * they become journal fields HK_JOBID (f58plain), HK_HOST, HK_RANK.
  */
 struct hk_log_ids {
-    uint64_t jobid;     /* 0: none */
-    const char *host;   /* NULL: none */
-    const char *ranks;  /* NULL: none */
+    uint64_t jobid;    /* 0: none */
+    const char *host;  /* NULL: none */
+    const char *ranks; /* NULL: none */
 };
 
 typedef void (*hk_log_sink_f) (void *arg,
@@ -24,7 +24,10 @@ typedef void (*hk_log_sink_f) (void *arg,
  * (JOURNAL_STREAM), else stderr with "program: " before each line.  Thread
  * safe afterwards.  Lines above `level` are dropped.
  */
-void hk_log_init (const char *program, int level, hk_log_sink_f sink, void *arg);
+void hk_log_init (const char *program,
+                  int level,
+                  hk_log_sink_f sink,
+                  void *arg);
 
 /* Lower case, no full stop, subject first.  The text is escaped here. */
 void hk_log (int level, const char *fmt, ...)

@@ -208,6 +208,7 @@ static int engine_open (struct hkc_engine *e, struct hk_error *err)
     if (hkc_mailbox_init (&e->mailbox, err) < 0
         || !(e->store = hkc_store_open (e->conf->state_dir, err))
         || !(e->reader = hkc_reader_create (hkc_store_path (e->store), err))
+        || !(e->checkpoint = hkc_checkpoint_create (e->store, err))
         || core_open (e, err) < 0 || wake_open (e, err) < 0)
         return -1;
     link_conf (e, e->conf, &lc);
@@ -257,6 +258,7 @@ void hkc_engine_destroy (struct hkc_engine *e)
     hkc_turn_destroy (e->turn);
     hk_link_server_destroy (e->link);
     hkc_reader_destroy (e->reader);
+    hkc_checkpoint_destroy (e->checkpoint);
     hkc_core_destroy (e->core);
     hkc_store_close (e->store);
     hkc_mailbox_fini (&e->mailbox);

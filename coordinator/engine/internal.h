@@ -44,6 +44,7 @@ struct hkc_engine {
     struct hkc_host_ops host;
     struct hkc_store *store;
     struct hkc_reader *reader;
+    struct hkc_checkpoint *checkpoint;
     struct hkc_core *core;
     struct hkc_turn *turn;
     struct hk_link_server *link;

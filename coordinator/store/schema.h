@@ -47,6 +47,9 @@ struct hkc_schema {
     const char *const *steps; /* [i]: from version i + 1 to i + 2 */
 };
 
+/* Of the log, before a commit copies it home where no thread does. */
+enum { HKC_STORE_LOG_PAGES = 4000 };
+
 struct hkc_store {
     char *dir;
     char *path;

@@ -146,7 +146,6 @@ static int db_open (struct hkc_store *store,
                     struct hk_error *err)
 {
     static const char setup[] = "PRAGMA synchronous = FULL;"
-                                "PRAGMA wal_autocheckpoint = 4000;"
                                 "PRAGMA journal_size_limit = 67108864;"
                                 "PRAGMA cache_size = -65536;"
                                 "PRAGMA temp_store = MEMORY;"
@@ -161,6 +160,8 @@ static int db_open (struct hkc_store *store,
                store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL)
                != SQLITE_OK
         || sqlite3_busy_timeout (store->db, BUSY_OPEN_MS) != SQLITE_OK
+        || sqlite3_wal_autocheckpoint (store->db, HKC_STORE_LOG_PAGES)
+               != SQLITE_OK
         || sqlite3_exec (store->db, setup, NULL, NULL, NULL) != SQLITE_OK)
         return hkc_store_fail (store->db, err, store->path);
     if (hkc_store_prepare (store, schema, err) < 0)

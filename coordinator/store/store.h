@@ -91,6 +91,16 @@ int hkc_store_trim (struct hkc_store *store,
                     int limit,
                     struct hk_error *err);
 
+/* ---- checkpoint.c: a thread that copies the log home, so that no commit has
+ * to; between open and close of the store
+ */
+
+struct hkc_checkpoint;
+
+struct hkc_checkpoint *hkc_checkpoint_create (struct hkc_store *store,
+                                              struct hk_error *err);
+void hkc_checkpoint_destroy (struct hkc_checkpoint *cp); /* NULL is fine */
+
 /* ---- reader.c: a thread of its own with a read-only connection ---- */
 
 struct hkc_reader;
