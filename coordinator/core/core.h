@@ -461,7 +461,7 @@ int hkc_core_each_part (struct hkc_core *core,
 struct hkc_host_view {
     const char *host;
     const char *boot_id;
-    bool connected; /* has a session; state heard */
+    bool connected; /* has a session, and was heard lately */
     bool state_heard;
     uint64_t peer;
     int64_t contact_ms; /* last message, CLOCK_BOOTTIME; 0: none */

@@ -42,6 +42,16 @@ const char *hkc_part_marks (struct hkc_core *core, const struct hkc_part *part)
     return "";
 }
 
+enum { SILENT_HEARTBEATS = 3 };
+
+/* The session of a machine that lost its power has no end of its own. */
+static bool is_heard (const struct hkc_core *core, const struct hkc_host *host)
+{
+    return host->peer
+           && core->now_ms - host->contact_ms
+                  < SILENT_HEARTBEATS * core->conf->heartbeat_ms;
+}
+
 static void explain (const struct hkc_core *core,
                      const struct hkc_part *part,
                      struct hkc_view *v)
@@ -72,7 +82,7 @@ static void explain (const struct hkc_core *core,
         v->act = "install and start flux-hkd";
     else if (part->phase == HKC_WAITING && is_queued (core, part))
         v->reason = "another run goes first on this node";
-    else if (part->phase == HKC_WAITING && !host->peer)
+    else if (part->phase == HKC_WAITING && !is_heard (core, host))
         v->reason = "not connected";
     else if (!strcmp (v->marks, "hold"))
         v->act = "repair the node; set on-failure or boot it";
@@ -132,7 +142,7 @@ int hkc_core_each_host (struct hkc_core *core, hkc_host_view_f fn, void *arg)
         struct hkc_host_view v = {
             .host = h->shown,
             .boot_id = h->boot_id,
-            .connected = h->peer != 0,
+            .connected = is_heard (core, h),
             .state_heard = h->heard,
             .peer = h->peer,
             .contact_ms = h->contact_ms,
@@ -153,7 +163,10 @@ void hkc_core_totals (const struct hkc_core *core, struct hkc_totals *out)
     out->allocs = zhashx_size (core->allocs);
     out->parts_held = core->held_count;
     out->hosts = zhashx_size (core->hosts);
-    out->connected = zhashx_size (core->peers);
+    out->connected = 0;
+    for (const struct hkc_host *h = zhashx_first (core->peers); h;
+         h = zhashx_next (core->peers))
+        out->connected += is_heard (core, h);
     out->life_state = core->life_state;
     out->life = core->life ? core->life : "";
     out->recover = core->recover ? core->recover : "";
