@@ -9,17 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 #include "proto/clock.h"
+#include <zmq.h>
 #include "proto/conf.h"
 #include "proto/link.h"
+#include "proto/link_client.h"
 #include "proto/log.h"
 
-/* say --role ROLE [--host NAME --boot ID] [--config FILE]: says HELLO as ROLE,
- * then sends each line of standard input as a message (without seq and
- * session, which the link fills in) and prints each message that comes.  Ends
- * at the end of input, after the answers of a second.
+/* say --role ROLE [--host NAME --boot ID] [--config FILE] [--raw]: says HELLO
+ * as ROLE, then sends each line of standard input as a message (without seq and
+ * session, which the link fills in) and prints each message that comes.  With
+ * --raw the line is a frame as it stands, but that the session takes the place
+ * of a first $S.  Ends at the end of input, after the answers of a second.
  */
 
-enum { LINGER_MS = 1000, LINE_BYTES = 1 << 20 };
+enum { LINGER_MS = 1000 };
 
 static void print (const char *event,
                    const struct hk_msg *msg,
@@ -81,7 +84,31 @@ static void say (struct hk_link_client *client, const char *line)
     free (whole);
 }
 
-static void run (struct hk_link_client *client)
+static void say_raw (struct hk_link_client *client, const char *line)
+{
+    const char *mark = strstr (line, "$S");
+    size_t len = strcspn (line, "\n");
+    char *frame;
+    int size;
+
+    if (mark)
+        size = asprintf (&frame,
+                         "%.*s%s%.*s",
+                         (int)(mark - line),
+                         line,
+                         client->session,
+                         (int)(len - (size_t)(mark + 2 - line)),
+                         mark + 2);
+    else
+        size = asprintf (&frame, "%.*s", (int)len, line);
+    if (size < 0 || zmq_send (client->socket, frame, (size_t)size, 0) < 0)
+        print ("unsent", NULL, strerror (errno));
+    if (size >= 0)
+        free (frame);
+    hk_client_poke (client);
+}
+
+static void run (struct hk_link_client *client, bool is_raw)
 {
     struct pollfd fds[2] = {
         { .fd = STDIN_FILENO, .events = POLLIN },
@@ -101,7 +128,7 @@ static void run (struct hk_link_client *client)
         if (fds[0].fd < 0 || !(fds[0].revents & (POLLIN | POLLHUP)))
             continue;
         if (getline (&line, &size, stdin) > 0)
-            say (client, line);
+            (is_raw ? say_raw : say) (client, line);
         else
             end = hk_boot_ms () + LINGER_MS;
     }
@@ -115,6 +142,7 @@ int main (int argc, char **argv)
         { "host", required_argument, NULL, 'h' },
         { "boot", required_argument, NULL, 'b' },
         { "config", required_argument, NULL, 'c' },
+        { "raw", no_argument, NULL, 'R' },
         { NULL, 0, NULL, 0 },
     };
     const char *role = "guest", *host = "", *boot = "", *path = hk_conf_path;
@@ -122,6 +150,7 @@ int main (int argc, char **argv)
     struct hk_link_client *client;
     struct hk_conf *conf;
     struct hk_error err;
+    bool is_raw = false;
     int c;
 
     while ((c = getopt_long (argc, argv, "", longs, NULL)) >= 0) {
@@ -137,6 +166,9 @@ int main (int argc, char **argv)
             break;
         case 'c':
             path = optarg;
+            break;
+        case 'R':
+            is_raw = true;
             break;
         default:
             return 2;
@@ -164,7 +196,7 @@ int main (int argc, char **argv)
         hk_conf_destroy (conf);
         return 1;
     }
-    run (client);
+    run (client, is_raw);
     hk_link_client_destroy (client);
     hk_conf_destroy (conf);
     return 0;
