@@ -88,7 +88,12 @@ struct hkc_checkpoint *hkc_checkpoint_create (struct hkc_store *store,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                          NULL)
             != SQLITE_OK
-        || sqlite3_busy_timeout (cp->db, BUSY_MS) != SQLITE_OK) {
+        || sqlite3_busy_timeout (cp->db, BUSY_MS) != SQLITE_OK
+        /* before its first read a connection knows of no log, and copies
+         * nothing */
+        || sqlite3_exec (
+               cp->db, "SELECT count (*) FROM sqlite_schema", NULL, NULL, NULL)
+               != SQLITE_OK) {
         hkc_store_fail (cp->db, err, hkc_store_path (store));
         goto error;
     }
