@@ -22,7 +22,7 @@
  * of a first $S.  Ends at the end of input, after the answers of a second.
  */
 
-enum { LINGER_MS = 1000 };
+enum { LINGER_MS = 1000, CHUNK_BYTES = 64 << 10 };
 
 static void print (const char *event,
                    const struct hk_msg *msg,
@@ -108,31 +108,67 @@ static void say_raw (struct hk_link_client *client, const char *line)
     hk_client_poke (client);
 }
 
+struct input {
+    char *text;
+    size_t len, size;
+    bool ended;
+};
+
+static void input_read (struct input *in)
+{
+    ssize_t n;
+
+    if (in->size - in->len < CHUNK_BYTES) {
+        in->size = 2 * in->size + CHUNK_BYTES + 1;
+        if (!(in->text = realloc (in->text, in->size)))
+            abort ();
+    }
+    n = read (STDIN_FILENO, in->text + in->len, CHUNK_BYTES);
+    if (n > 0)
+        in->len += (size_t)n;
+    else
+        in->ended = true;
+}
+
+/* Says the first line; false if there is none yet. */
+static bool input_say (struct input *in,
+                       struct hk_link_client *client,
+                       bool is_raw)
+{
+    char *end = in->len ? memchr (in->text, '\n', in->len) : NULL;
+
+    if (!end)
+        return false;
+    *end++ = '\0';
+    (is_raw ? say_raw : say) (client, in->text);
+    in->len -= (size_t)(end - in->text);
+    memmove (in->text, end, in->len);
+    return true;
+}
+
 static void run (struct hk_link_client *client, bool is_raw)
 {
     struct pollfd fds[2] = {
         { .fd = STDIN_FILENO, .events = POLLIN },
         { .fd = hk_link_client_fd (client), .events = POLLIN },
     };
-    char *line = NULL;
-    size_t size = 0;
+    struct input in = { .text = NULL };
     int64_t end = INT64_MAX;
 
-    setvbuf (stdin, NULL, _IONBF, 0);
     while (hk_boot_ms () < end) {
         bool up = hk_link_client_is_up (client);
-        fds[0].fd = up && end == INT64_MAX ? STDIN_FILENO : -1;
-        if (poll (fds, 2, 50) < 0 && errno != EINTR)
+        bool more = up && input_say (&in, client, is_raw);
+
+        fds[0].fd = up && !in.ended ? STDIN_FILENO : -1;
+        if (poll (fds, 2, more ? 0 : 50) < 0 && errno != EINTR)
             break;
         hear (client);
-        if (fds[0].fd < 0 || !(fds[0].revents & (POLLIN | POLLHUP)))
-            continue;
-        if (getline (&line, &size, stdin) > 0)
-            (is_raw ? say_raw : say) (client, line);
-        else
+        if (fds[0].fd >= 0 && (fds[0].revents & (POLLIN | POLLHUP)))
+            input_read (&in);
+        if (in.ended && !more && end == INT64_MAX)
             end = hk_boot_ms () + LINGER_MS;
     }
-    free (line);
+    free (in.text);
 }
 
 int main (int argc, char **argv)
