@@ -57,12 +57,15 @@ static void hear (struct hk_link_client *client)
     }
 }
 
-/* The line has what the table asks for but seq and session. */
-static void say (struct hk_link_client *client, const char *line)
+/* The line has what the table asks for but seq and session.  False if the queue
+ * is full: it is to be said again.
+ */
+static bool say (struct hk_link_client *client, const char *line)
 {
     struct hk_msg msg;
     struct hk_error err;
     char *whole;
+    bool said = true;
 
     if (*line != '{'
         || asprintf (&whole,
@@ -71,41 +74,39 @@ static void say (struct hk_link_client *client, const char *line)
                      line + 1)
                < 0) {
         print ("bad", NULL, "expected a JSON object on one line");
-        return;
+        return true;
     }
     if (hk_msg_decode (whole, strlen (whole), HK_MSG_OWNER_BYTES, &msg, &err)
         < 0)
         print ("bad", NULL, err.text);
     else {
-        if (hk_link_client_send (client, &msg, NULL) < 0)
-            print ("unsent", NULL, strerror (errno));
+        said = hk_link_client_send (client, &msg, NULL) == 0 || errno != EAGAIN;
         hk_msg_fini (&msg);
     }
     free (whole);
+    return said;
 }
 
-static void say_raw (struct hk_link_client *client, const char *line)
+/* As say, of a frame. */
+static bool say_raw (struct hk_link_client *client, const char *line)
 {
     const char *mark = strstr (line, "$S");
-    size_t len = strcspn (line, "\n");
     char *frame;
-    int size;
+    bool said;
 
-    if (mark)
-        size = asprintf (&frame,
-                         "%.*s%s%.*s",
-                         (int)(mark - line),
-                         line,
-                         client->session,
-                         (int)(len - (size_t)(mark + 2 - line)),
-                         mark + 2);
-    else
-        size = asprintf (&frame, "%.*s", (int)len, line);
-    if (size < 0 || zmq_send (client->socket, frame, (size_t)size, 0) < 0)
-        print ("unsent", NULL, strerror (errno));
-    if (size >= 0)
-        free (frame);
+    if (asprintf (&frame,
+                  "%.*s%s%s",
+                  mark ? (int)(mark - line) : 0,
+                  line,
+                  mark ? client->session : "",
+                  mark ? mark + 2 : line)
+        < 0)
+        abort ();
+    said = zmq_send (client->socket, frame, strlen (frame), ZMQ_DONTWAIT) >= 0
+           || errno != EAGAIN;
+    free (frame);
     hk_client_poke (client);
+    return said;
 }
 
 struct input {
@@ -130,7 +131,7 @@ static void input_read (struct input *in)
         in->ended = true;
 }
 
-/* Says the first line; false if there is none yet. */
+/* Says the first line; false if there is none yet, or no room for it. */
 static bool input_say (struct input *in,
                        struct hk_link_client *client,
                        bool is_raw)
@@ -139,8 +140,12 @@ static bool input_say (struct input *in,
 
     if (!end)
         return false;
-    *end++ = '\0';
-    (is_raw ? say_raw : say) (client, in->text);
+    *end = '\0';
+    if (!(is_raw ? say_raw : say) (client, in->text)) {
+        *end = '\n';
+        return false;
+    }
+    end++;
     in->len -= (size_t)(end - in->text);
     memmove (in->text, end, in->len);
     return true;
@@ -165,7 +170,7 @@ static void run (struct hk_link_client *client, bool is_raw)
         hear (client);
         if (fds[0].fd >= 0 && (fds[0].revents & (POLLIN | POLLHUP)))
             input_read (&in);
-        if (in.ended && !more && end == INT64_MAX)
+        if (in.ended && (in.len == 0 || !up) && end == INT64_MAX)
             end = hk_boot_ms () + LINGER_MS;
     }
     free (in.text);
