@@ -181,9 +181,14 @@ static int load_one (const char *dir,
     char *text;
     int rc = 0;
 
-    if (make_path (path, dir, name, err) < 0
-        || !(text = file_read (path, &len, err)))
+    if (make_path (path, dir, name, err) < 0)
         return -1;
+    if (!(text = file_read (path, &len, &why))) {
+        if (errno != EISDIR && errno != EFBIG && errno != ELOOP)
+            return hk_error_set (err, errno, "%s", why.text);
+        put_aside (path, why.text);
+        return 0;
+    }
     if (hk_msg_decode (text, len, FILE_BYTES, &msg, &why) < 0) {
         put_aside (path, why.text);
         free (text);

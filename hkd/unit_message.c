@@ -112,6 +112,9 @@ static char *no_variables (const char *text)
     return out;
 }
 
+/* Not the script as the command: where failures are ignored systemd passes over
+ * a command that is not there, and counts it as a success.  The shell says 127.
+ */
 static int put_command (sd_bus_message *m,
                         const struct hkd_script *script,
                         bool ignore_failure)
@@ -125,8 +128,15 @@ static int put_command (sd_bus_message *m,
         rc = sd_bus_message_append (
             m, "(sasb)", "/bin/sh", 2, "/bin/sh", arg, ignore_failure);
     else
-        rc = sd_bus_message_append (
-            m, "(sasb)", script->path, 1, arg, ignore_failure);
+        rc = sd_bus_message_append (m,
+                                    "(sasb)",
+                                    "/bin/sh",
+                                    4,
+                                    "/bin/sh",
+                                    "-c",
+                                    "exec \"$$0\"",
+                                    arg,
+                                    ignore_failure);
     free (arg);
     return rc;
 }

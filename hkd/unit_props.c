@@ -97,7 +97,7 @@ static char *argument (const char *text)
 /* The script: the command, or what it has /bin/sh run. */
 static int read_command (sd_bus_message *m, struct hkd_exec *exec)
 {
-    const char *path, *arg, *second = NULL;
+    const char *path, *arg, *second = NULL, *fourth = NULL;
     int count = 0, rc;
 
     if ((rc = sd_bus_message_read (m, "s", &path)) < 0
@@ -106,10 +106,14 @@ static int read_command (sd_bus_message *m, struct hkd_exec *exec)
     while ((rc = sd_bus_message_read (m, "s", &arg)) > 0)
         if (++count == 2)
             second = arg;
+        else if (count == 4)
+            fourth = arg;
     if (rc < 0 || (rc = sd_bus_message_exit_container (m)) < 0)
         return rc;
-    exec->by_shell = second && !strcmp (path, "/bin/sh");
-    exec->path = exec->by_shell ? argument (second) : strdup (path);
+    exec->by_shell = second && !fourth && !strcmp (path, "/bin/sh");
+    exec->path = exec->by_shell ? argument (second)
+                 : fourth       ? argument (fourth)
+                                : strdup (path);
     return exec->path ? 0 : -ENOMEM;
 }
 

@@ -122,6 +122,16 @@ S
     has perl
 }
 
+@test "a script that is removed while it runs, or before: no success" {
+    put $D/10-a "#!/bin/sh
+rm $D/10-a $D/20-b; echo still here"
+    put $D/20-b '#!/bin/sh'
+    put $D/30-c '#!/bin/sh'
+    job_end "$job" node0
+    within 10 outcome exit-code
+    [ "$(results)" = "10-a:0:0 20-b:127:0 30-c:0:0" ]
+}
+
 @test "no scripts at all is success, as configured" {
     job_end "$job" node0
     within 10 outcome success
