@@ -138,6 +138,11 @@ int ctl_job_end (struct ctl *ctl)
     status = ctl_connect (ctl, "owner");
     if (status == CTL_DONE)
         status = ctl_ask (ctl, &msg, &answer);
+    /* it may be recorded all the same: with equal times it is the same end */
+    if (status == CTL_NO_WAY)
+        fprintf (stderr,
+                 "hkctl: job-end: to say it again, add --t-end=%.6f\n",
+                 msg.job_end.t_end);
     json_decref (answer.result);
     json_decref (msg.job_end.R);
     return status;

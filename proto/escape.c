@@ -104,3 +104,27 @@ char *hk_escape (const char *in, size_t len, char *out, size_t size)
     out[used] = '\0';
     return out;
 }
+
+void hk_one_line (char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t len = strlen (text);
+    char *out = text;
+
+    while (len > 0) {
+        uint32_t code = 0;
+        size_t n = decode_character (p, len, &code);
+
+        if (n == 1 && (code == '\t' || code == '\n' || code == '\r'))
+            *out++ = ' ';
+        else if (n == 0 || is_unsafe (code))
+            *out++ = '?';
+        else {
+            memmove (out, p, n);
+            out += n;
+        }
+        p += n ? n : 1;
+        len -= n ? n : 1;
+    }
+    *out = '\0';
+}

@@ -11,4 +11,9 @@
  */
 char *hk_escape (const char *in, size_t len, char *out, size_t size);
 
+/* One line for a person, in place: what hk_escape would write as \xNN becomes a
+ * question mark, white space of any kind a space.  A backslash stays.
+ */
+void hk_one_line (char *text);
+
 #endif

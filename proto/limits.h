@@ -5,6 +5,7 @@
 
 enum {
     HK_RANK_LIMIT = 1 << 20,          /* ranks are below this */
+    HK_JOB_RANKS_LIMIT = 1 << 16,     /* ranks of one ended job */
     HK_HOST_NAME_BYTES = 256,         /* RFC 1123 name with NUL */
     HK_HOSTLIST_LIMIT = 1 << 20,      /* names in one list */
     HK_IDSET_TEXT_BYTES = 1 << 21,    /* text of one rank set */

@@ -212,7 +212,8 @@ static void check_limit (struct hk_port *port)
         return;
     if ((close ? close_door (port->listen_fd) : open_door (port->listen_fd))
         < 0) {
-        hk_log_throttled (LOG_ERR, who, "port for %s: limit: %m", who);
+        hk_log_throttled (
+            LOG_ERR, who, "port for %s cannot be kept at its limit: %m", who);
         return;
     }
     port->is_closed = close;

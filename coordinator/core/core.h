@@ -478,6 +478,7 @@ struct hkc_totals {
     enum hkc_life_state life_state;
     const char *life;
     const char *recover; /* "" or why */
+    bool manager;        /* has a session */
     uint64_t free_n;
 };
 void hkc_core_totals (const struct hkc_core *core, struct hkc_totals *out);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <syslog.h>
 #include "proto/duration.h"
+#include "proto/escape.h"
 #include "proto/jobid.h"
 #include "coordinator/core/internal.h"
 
@@ -215,11 +216,12 @@ void hkc_part_ended (struct hkc_core *core,
                      const char *reason)
 {
     const struct hk_policy *policy = policy_of (core, part);
-    const char *shown = reason ? reason : "";
+    char *shown = hkc_arena_dup (core, reason);
     struct hkc_host *host = part->host;
 
     if (hk_outcome_is_failure (outcome))
         shown = drain_reason (core, part, outcome, run, reason);
+    hk_one_line (shown); /* it goes to logs, drain reasons and terminals */
     history (core, part, outcome, run, shown);
     part->stop_signal = 0;
     if (outcome == HK_OUTCOME_REBOOTED

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include "proto/escape.h"
 #include "proto/jobid.h"
 #include "coordinator/core/internal.h"
 
@@ -313,6 +314,7 @@ static const char *kill_one (struct hkc_core *core,
                                *ev->kill.reason ? ": " : "",
                                ev->kill.reason);
 
+    hk_one_line (why);
     if (part->phase >= HKC_ENDED)
         return "has ended";
     if (!part->start_sent) {

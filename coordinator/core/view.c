@@ -85,7 +85,10 @@ static void explain (const struct hkc_core *core,
     else if (part->phase == HKC_WAITING && !is_heard (core, host))
         v->reason = "not connected";
     else if (!strcmp (v->marks, "hold"))
-        v->act = "repair the node; set on-failure or boot it";
+        v->act = "repair the node, then set on-failure to drain or release";
+    else if (part->phase >= HKC_ENDED && !core->manager)
+        v->reason = "no job manager has a session",
+        v->act = "connect the job manager";
     else if (part->phase == HKC_ENDED && host->failed)
         v->reason = host->failed, v->act = "drain the node by hand";
     else if (part->phase == HKC_DUE && core->life_state != HKC_LIFE_READY)
@@ -170,5 +173,6 @@ void hkc_core_totals (const struct hkc_core *core, struct hkc_totals *out)
     out->life_state = core->life_state;
     out->life = core->life ? core->life : "";
     out->recover = core->recover ? core->recover : "";
+    out->manager = core->manager;
     out->free_n = core->free_n;
 }

@@ -152,6 +152,12 @@ static int job_end (struct hkc_engine *e,
         hk_error_prefix (&err, "R");
         return refuse (e, peer, msg, err.text);
     }
+    if (hk_rankset_count (hk_resource_ranks (in->ev.job_end.res))
+        > HK_JOB_RANKS_LIMIT) {
+        hk_resource_destroy (in->ev.job_end.res);
+        in->ev.job_end.res = NULL;
+        return refuse (e, peer, msg, "R: more ranks than a job may have");
+    }
     in->ev.kind = HKC_EV_JOB_END;
     in->ev.job_end.alloc = hk_random_u63 ();
     in->ev.job_end.jobid = msg->job_end.jobid;

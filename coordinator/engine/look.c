@@ -22,6 +22,9 @@ void hkc_ping (struct hkc_engine *e, struct hk_peer *peer, uint64_t re)
     const char *state = "ok", *reason = "";
 
     hkc_core_totals (e->core, &t);
+    if (t.parts_held && !t.manager)
+        state = "no-manager",
+        reason = "no job manager has a session: nothing is freed";
     if (*t.recover)
         state = "recover", reason = t.recover;
     if (e->store_error[0])

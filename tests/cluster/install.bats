@@ -63,3 +63,19 @@ timeout = soon" >/etc/flux/hk.conf'
     on head systemctl reload flux-hk-coordinator
     connected 1
 }
+
+@test "the limit of connections holds under the unit, and is said" {
+    on head sh -c 'mkdir -p /etc/flux && echo "[link]
+client-connections = 16" >/etc/flux/hk.conf'
+    on head systemctl restart flux-hk-coordinator
+    within 20 connected 1
+    on head bash -c 'for i in $(seq 60); do
+            exec {fd}<>/dev/tcp/127.0.0.1/8766 || break
+        done
+        sleep 8' 2>/dev/null &
+    within 10 bash -c "'$CLUSTER' exec head journalctl -q -o cat \
+        -u flux-hk-coordinator | grep -q 'port for clients closed at'"
+    # those that said nothing are gone after a while, and it is open again
+    within 40 connected 1
+    wait
+}

@@ -43,7 +43,7 @@ calls_only ()
 }
 
 @test "arrows point down: core <- store, engine <- hosts" {
-    values='rankset|hostlist|resource|jobid|duration|error|limits|message|conf|run'
+    values='rankset|hostlist|resource|jobid|duration|error|limits|message|conf|run|escape'
     only coordinator/core "coordinator/core/|proto/($values)\\.h\""
     only coordinator/store 'coordinator/(core|store)/|proto/'
     only coordinator/engine 'coordinator/(core|store|engine)/|coordinator/host/host.h|proto/'
@@ -58,7 +58,7 @@ pure ()
     libc+='|explicit_bzero|sigabbrev_np|__errno_location|__assert_fail|__isoc99_sscanf'
     compiler='__[a-z]+_chk|__stack_chk_fail|__(asan|ubsan|tsan|gcov)_.*|_GLOBAL_OFFSET_TABLE_'
     values='hk_(rankset|hostlist|host_name|resource|jobid|duration|error|outcome|phase|run)_.*'
-    values+='|hk_conf_(covers|policy)|zhashx_.*|zlistx_.*|roaring_.*'
+    values+='|hk_conf_(covers|policy)|hk_one_line|zhashx_.*|zlistx_.*|roaring_.*'
     own=$1
     shift
     calls_only "$@" "$libc|$compiler|$values|$own"

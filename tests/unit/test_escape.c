@@ -134,9 +134,20 @@ static void random_bytes_come_out_safe (void **state)
     }
 }
 
+static void a_reason_becomes_one_line (void **state)
+{
+    char text[] =
+        "esc \033[31mred\n new\tline \\ \xc3\xa9 \xff \xe2\x80\xae end";
+
+    (void)state;
+    hk_one_line (text);
+    assert_string_equal (text, "esc ?[31mred  new line \\ \xc3\xa9 ? ? end");
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (a_reason_becomes_one_line),
         cmocka_unit_test (plain_text_stays_as_it_is),
         cmocka_unit_test (controls_become_hex),
         cmocka_unit_test (a_backslash_is_doubled),

@@ -84,11 +84,12 @@ static bool session_take (struct hkc_manager *m,
 
     if (m->peer && m->peer != peer && strcmp (m->life, life)
         && hk_boot_ms () - m->heard_ms < 2 * beat && !take_over) {
-        refuse (m,
-                peer,
-                msg,
-                "conflict",
-                "another manager has the session; say take_over, or wait");
+        refuse (
+            m,
+            peer,
+            msg,
+            "conflict",
+            "another manager has the session; take over with --take-over (take_over), or wait");
         return false;
     }
     if (m->peer && m->peer != peer) {
