@@ -108,7 +108,7 @@ many ()
     echo '{"type":"sched-hello","life":"slow","take_over":true}'
     # input stays open until all is told
     local i
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 600; i++)); do
         grep -q sched-alloc-end "$BATS_TEST_TMPDIR/out" && break
         sleep 0.1
     done
@@ -118,11 +118,12 @@ many ()
     mkfifo "$BATS_TEST_TMPDIR/pipe"
     # nobody reads for a while, so that every queue on the way is full
     : >"$BATS_TEST_TMPDIR/out"
-    (sleep 4 && cat) <"$BATS_TEST_TMPDIR/pipe" >"$BATS_TEST_TMPDIR/out" &
+    (sleep 1.5 && cat) <"$BATS_TEST_TMPDIR/pipe" >"$BATS_TEST_TMPDIR/out" &
     many 4000 | "$CLUSTER" exec head "$HK_TOOLS/say" --role owner \
         >"$BATS_TEST_TMPDIR/pipe"
     wait
     told=$(grep '"type":"sched-alloc",' "$BATS_TEST_TMPDIR/out" |
         jq .jobid | sort -u | awk '$1 >= 1000' | wc -l)
+    echo "told of $told; $(tail -n 2 "$BATS_TEST_TMPDIR/out" | cut -c1-300)"
     [ "$told" = 4000 ]
 }
