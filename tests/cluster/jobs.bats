@@ -61,6 +61,9 @@ setup ()
     within 5 listed 'waiting .*nosuch'
     never 1 freed "$told" 103 1
     on head hkctl nodes | grep -E 'nosuch'
+    # the act that ends it
+    on head hkctl kill -j 103
+    within 10 freed "$told" 103 1
 }
 
 @test "R that is none is refused, and it says what is wrong" {
