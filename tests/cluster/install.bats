@@ -69,6 +69,7 @@ timeout = soon" >/etc/flux/hk.conf'
 client-connections = 16" >/etc/flux/hk.conf'
     on head systemctl restart flux-hk-coordinator
     within 20 connected 1
+    # shellcheck disable=SC2016 # for the shell on head
     on head bash -c 'for i in $(seq 60); do
             exec {fd}<>/dev/tcp/127.0.0.1/8766 || break
         done
