@@ -48,13 +48,14 @@ void hkc_outbox_send (struct hkc_outbox *box,
                       struct hk_msg *msg)
 {
     struct hk_error err;
+    size_t len;
     char *text;
 
     if (zlistx_size (box->texts) == 0
         && (hk_link_send (link, peer, msg) == 0 || errno != EAGAIN))
         return;
     msg->session = peer->session;
-    if ((text = hk_msg_encode (msg, NULL, &err)))
+    if ((text = hk_msg_encode (msg, &len, &err)))
         zlistx_add_end (box->texts, text);
     else
         hk_log (LOG_ERR, "a message to the manager is lost: %s", err.text);
