@@ -294,10 +294,11 @@ int hk_msg_decode (const void *data,
  * after a decode that failed.
  */
 void hk_msg_fini (struct hk_msg *msg);
-/* The frame's text, NUL terminated, which the caller frees; json_t fields are
- * borrowed.  Bytes that are not UTF-8 become U+FFFD.  NULL with EINVAL (our
- * own mistake: a required field is NULL, a text or an array over its limit, an
- * integer over 63 bits, a number that is not finite) or ENOMEM.
+/* The frame's text, NUL terminated, which the caller frees, and its length
+ * (len may be NULL); json_t fields are borrowed.  Bytes that are not UTF-8
+ * become U+FFFD.  NULL with EINVAL (our own mistake: a required field is NULL, a
+ * text or an array over its limit, an integer over 63 bits, a number that is
+ * not finite) or ENOMEM.
  */
 char *hk_msg_encode (const struct hk_msg *msg,
                      size_t *len,

@@ -255,6 +255,7 @@ char *hk_msg_encode (const struct hk_msg *msg,
                                                : "not a JSON value");
         return NULL;
     }
-    *len = e.out.len;
+    if (len)
+        *len = e.out.len;
     return e.out.data;
 }

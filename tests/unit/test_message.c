@@ -227,12 +227,11 @@ static void our_own_mistakes_are_not_sent (void **state)
 static void bytes_that_are_no_utf8_are_replaced (void **state)
 {
     struct hk_msg msg = { .type = HK_MSG_ALIVE, .seq = 1 };
-    size_t len;
     char *text;
 
     (void)state;
     msg.alive.life = "a\xff\x01\"\\\n\xe2\x82";
-    text = hk_msg_encode (&msg, &len, NULL);
+    text = hk_msg_encode (&msg, NULL, NULL); /* who needs no length */
     assert_string_equal (text,
                          "{\"type\":\"alive\",\"seq\":1,\"life\":\"a\xef\xbf"
                          "\xbd\\u0001\\\"\\\\\\n\xef\xbf\xbd\xef\xbf\xbd\"}");
