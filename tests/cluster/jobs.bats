@@ -104,9 +104,11 @@ setup ()
 # many N: ends of N jobs on a host that does not exist, then a hello
 many ()
 {
+    local cores # so many that no buffer on the way holds all entries
+    cores=$(seq -s, 0 2 2000)
     seq 1000 $((999 + $1)) | sed 's/.*/{"type":"job-end","jobid":&,'`
         `'"userid":1000,"t_submit":1,"t_end":2,"R":{"version":1,'`
-        `'"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],'`
+        `'"execution":{"R_lite":[{"rank":"0","children":{"core":"'"$cores"'"}}],'`
         `'"nodelist":["nosuch"],"starttime":0,"expiration":0}}}/'
     echo '{"type":"sched-hello","life":"slow","take_over":true}'
     # input stays open until all is told
