@@ -101,6 +101,8 @@ setup ()
     [ "$drain" -lt "$free" ]
 }
 
+held () { on head hkctl ping | grep -q "held: $1\$"; }
+
 # many N: ends of N jobs on a host that does not exist, then a hello
 many ()
 {
@@ -110,7 +112,12 @@ many ()
         `'"userid":1000,"t_submit":1,"t_end":2,"R":{"version":1,'`
         `'"execution":{"R_lite":[{"rank":"0","children":{"core":"'"$cores"'"}}],'`
         `'"nodelist":["nosuch"],"starttime":0,"expiration":0}}}/'
+    within 20 held "$1" >&2
+    # nobody reads for a while, so that every queue on the way is full
+    kill -STOP "$(cat "$BATS_TEST_TMPDIR/reader")"
     echo '{"type":"sched-hello","life":"slow","take_over":true}'
+    sleep 1.5
+    kill -CONT "$(cat "$BATS_TEST_TMPDIR/reader")"
     # input stays open until all is told
     local i
     for ((i = 0; i < 600; i++)); do
@@ -121,9 +128,9 @@ many ()
 
 @test "a manager that is slow to read misses nothing" {
     mkfifo "$BATS_TEST_TMPDIR/pipe"
-    # nobody reads for a while, so that every queue on the way is full
     : >"$BATS_TEST_TMPDIR/out"
-    (sleep 1.5 && cat) <"$BATS_TEST_TMPDIR/pipe" >"$BATS_TEST_TMPDIR/out" &
+    cat <"$BATS_TEST_TMPDIR/pipe" >"$BATS_TEST_TMPDIR/out" &
+    echo $! >"$BATS_TEST_TMPDIR/reader"
     many 4000 | "$CLUSTER" exec head "$HK_TOOLS/say" --role owner \
         >"$BATS_TEST_TMPDIR/pipe"
     wait
