@@ -13,6 +13,7 @@ enum { REPORT_BYTES = 480, WINDOW = 256 };
 
 struct bare {
     void *context;
+    void *server; /* handed to its thread */
     int messages;
     char server_pub[41], server_sec[41];
     char endpoint[64];
@@ -22,19 +23,9 @@ struct bare {
 static void *bare_server (void *arg)
 {
     struct bare *b = arg;
-    void *s = zmq_socket (b->context, ZMQ_ROUTER);
-    int one = 1, wait = 10000;
-    size_t size = sizeof (b->endpoint);
+    void *s = b->server;
     char id[64], text[REPORT_BYTES];
 
-    zmq_setsockopt (s, ZMQ_CURVE_SERVER, &one, sizeof (one));
-    zmq_setsockopt (s, ZMQ_CURVE_SECRETKEY, b->server_sec, 41);
-    zmq_setsockopt (s, ZMQ_RCVTIMEO, &wait, sizeof (wait));
-    zmq_setsockopt (s, ZMQ_SNDHWM, &b->messages, sizeof (int));
-    zmq_setsockopt (s, ZMQ_RCVHWM, &b->messages, sizeof (int));
-    zmq_setsockopt (s, ZMQ_LINGER, &one, sizeof (one));
-    zmq_bind (s, "tcp://127.0.0.1:*");
-    zmq_getsockopt (s, ZMQ_LAST_ENDPOINT, b->endpoint, &size);
     for (int i = 0; i < b->messages; i++) {
         int n = zmq_recv (s, id, sizeof (id), 0);
         if (n < 0 || zmq_recv (s, text, sizeof (text), 0) < 0)
@@ -45,6 +36,23 @@ static void *bare_server (void *arg)
     usleep (100000);
     zmq_close (s);
     return NULL;
+}
+
+static void bare_listen (struct bare *b)
+{
+    void *s = b->server = zmq_socket (b->context, ZMQ_ROUTER);
+    int one = 1, wait = 10000;
+    size_t size = sizeof (b->endpoint);
+
+    zmq_setsockopt (s, ZMQ_CURVE_SERVER, &one, sizeof (one));
+    zmq_setsockopt (s, ZMQ_CURVE_SECRETKEY, b->server_sec, 41);
+    zmq_setsockopt (s, ZMQ_RCVTIMEO, &wait, sizeof (wait));
+    zmq_setsockopt (s, ZMQ_SNDHWM, &b->messages, sizeof (int));
+    zmq_setsockopt (s, ZMQ_RCVHWM, &b->messages, sizeof (int));
+    zmq_setsockopt (s, ZMQ_LINGER, &one, sizeof (one));
+    if (zmq_bind (s, "tcp://127.0.0.1:*") < 0
+        || zmq_getsockopt (s, ZMQ_LAST_ENDPOINT, b->endpoint, &size) < 0)
+        bench_fail ("bare ZeroMQ: %s", zmq_strerror (zmq_errno ()));
 }
 
 double bench_bare_zmq (int messages)
@@ -58,10 +66,9 @@ double bench_bare_zmq (int messages)
 
     zmq_curve_keypair (b.server_pub, b.server_sec);
     zmq_curve_keypair (pub, sec);
-    pthread_create (&thread, NULL, bare_server, &b);
-    while (!b.endpoint[0])
-        usleep (1000);
-    usleep (10000);
+    bare_listen (&b);
+    if (pthread_create (&thread, NULL, bare_server, &b) != 0)
+        bench_fail ("bare ZeroMQ: no thread");
     c = zmq_socket (b.context, ZMQ_DEALER);
     zmq_setsockopt (c, ZMQ_CURVE_SERVERKEY, b.server_pub, 41);
     zmq_setsockopt (c, ZMQ_CURVE_PUBLICKEY, pub, 41);

@@ -9,6 +9,8 @@
 #include "proto/rankset.h"
 #include "tests/bench/common.h"
 
+enum { HELLO_LIMIT_S = 60 };
+
 static void freed (struct bench_manager *m, const struct hk_msg *msg)
 {
     struct hk_rankset *ranks = hk_rankset_decode (msg->free.ranks, NULL);
@@ -93,6 +95,7 @@ void bench_manager_open (struct bench_manager *m,
                          int ranks,
                          int jobs)
 {
+    double t0;
     struct hk_error err;
     struct hk_client_conf cc = {
         .head = conf->head,
@@ -109,10 +112,13 @@ void bench_manager_open (struct bench_manager *m,
     m->freed = calloc ((size_t)ranks * (size_t)jobs, sizeof (*m->freed));
     if (!(m->client = hk_link_client_create (&cc, &err)))
         bench_fail ("manager: %s", err.text);
+    t0 = bench_now ();
     while (!m->answered) {
         struct pollfd fd = { hk_link_client_fd (m->client), POLLIN, 0 };
         poll (&fd, 1, 20);
         bench_manager_turn (m);
+        if (bench_now () - t0 > HELLO_LIMIT_S)
+            bench_fail ("manager: its hello is not answered");
     }
 }
 

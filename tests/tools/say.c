@@ -22,7 +22,11 @@
  * of a first $S.  Ends at the end of input, after the answers of a second.
  */
 
-enum { LINGER_MS = 1000, CHUNK_BYTES = 64 << 10 };
+enum {
+    LINGER_MS = 1000,
+    NO_SESSION_MS = 60000, /* then it gives up */
+    CHUNK_BYTES = 64 << 10,
+};
 
 static void print (const char *event,
                    const struct hk_msg *msg,
@@ -158,12 +162,16 @@ static void run (struct hk_link_client *client, bool is_raw)
         { .fd = hk_link_client_fd (client), .events = POLLIN },
     };
     struct input in = { .text = NULL };
-    int64_t end = INT64_MAX;
+    int64_t end = INT64_MAX, up_ms = hk_boot_ms ();
 
     while (hk_boot_ms () < end) {
         bool up = hk_link_client_is_up (client);
         bool more = up && input_say (&in, client, is_raw);
 
+        if (up)
+            up_ms = hk_boot_ms ();
+        else if (hk_boot_ms () - up_ms > NO_SESSION_MS)
+            break;
         fds[0].fd = up && !in.ended ? STDIN_FILENO : -1;
         if (poll (fds, 2, more ? 0 : 50) < 0 && errno != EINTR)
             break;
