@@ -13,8 +13,8 @@
  * report of the turn.  A passive checkpoint takes no lock that a commit needs.
  */
 enum {
-    WANTED_PAGES = 1000,
-    MOST_PAGES = 64000, /* the thread does not keep up: the commit does it */
+    WANTED_PAGES = 8000, /* 32 MiB: a page that changes often is copied once */
+    MOST_PAGES = 64000,  /* the thread does not keep up: the commit does it */
     BUSY_MS = 0,
 };
 

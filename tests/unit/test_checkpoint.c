@@ -12,7 +12,7 @@
 #include "coordinator/store/schema.h"
 #include "tests/unit/store_dir.h"
 
-enum { ROW_BYTES = 3000, COMMITS = 1500, LIMIT_MS = 20000 };
+enum { ROW_BYTES = 3000, COMMITS = 3500, LIMIT_MS = 20000 };
 
 static off_t size_of (const struct hkc_store *store)
 {
