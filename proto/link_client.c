@@ -31,7 +31,8 @@ int hk_link_client_next (struct hk_link_client *c,
                 *err = c->err;
             return 1;
         }
-        if (c->socket && hk_client_receive (c, c->socket, msg)) {
+        if (c->socket && !c->is_empty
+            && hk_client_receive (c, c->socket, msg)) {
             if (hk_client_hear (c, msg, event))
                 return 1;
             hk_msg_fini (msg);

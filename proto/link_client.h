@@ -57,6 +57,7 @@ struct hk_link_client {
     int64_t heartbeat_conf_ms;
     int jitter_ms;
     bool lean;
+    bool is_empty; /* a lean one's socket, when it was last looked at */
 
     void *context;
     bool own_context;

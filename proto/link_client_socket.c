@@ -211,6 +211,7 @@ static enum hk_client_news lean_news (struct hk_link_client *c)
 
     if (zmq_getsockopt (c->socket, ZMQ_EVENTS, &events, &size) < 0)
         return CLIENT_NEWS_NONE;
+    c->is_empty = !(events & ZMQ_POLLIN);
     if (c->state == CLIENT_CONNECT && (events & ZMQ_POLLOUT))
         return CLIENT_NEWS_SHAKEN;
     if (c->state > CLIENT_CONNECT && !(events & ZMQ_POLLOUT))

@@ -173,6 +173,16 @@ static bool dispatch (struct hk_link_server *link,
     return false;
 }
 
+/* In turn; one that was empty not again before the next look at the others:
+ * each look at an empty socket is a call to the kernel.
+ */
+static struct hk_port *next_port (struct hk_link_server *link)
+{
+    link->client_turn = link->node.is_empty
+                        || (!link->client_turn && !link->client.is_empty);
+    return link->client_turn ? &link->client : &link->node;
+}
+
 int hk_link_server_next (struct hk_link_server *link,
                          int64_t now_ms,
                          enum hk_link_event *event,
@@ -182,38 +192,37 @@ int hk_link_server_next (struct hk_link_server *link,
     struct hk_link_peer *found;
     zmq_msg_t frame;
     bool served = false;
-    int empty = 0;
     int rc = 0;
 
     link->now_ms = now_ms;
     hk_peer_bury (link);
     zmq_msg_init (&frame);
     for (int i = 0; i < STEPS && rc == 0; i++) {
-        struct hk_port *port = link->client_turn ? &link->client : &link->node;
+        struct hk_port *port;
         struct hk_route route;
         int got;
 
         if (link->credit-- <= 0) {
             serve (link);
             served = true;
-            empty = 0;
+            link->node.is_empty = link->client.is_empty = false;
         }
         if (link->events && (found = take_event (link, event))) {
             *peer = &found->pub;
             rc = 1;
             break;
         }
+        port = next_port (link);
         got = port->socket ? receive (port, &route, &frame) : -1;
-        link->client_turn = !link->client_turn;
         if (got < 0) {
-            if (++empty < 2)
+            port->is_empty = true;
+            if (!link->node.is_empty || !link->client.is_empty)
                 continue;
             if (served)
                 break;
             link->credit = 0;
             continue;
         }
-        empty = 0;
         link->stats.received++;
         if (got > 0) {
             link->stats.dropped_bad++;
@@ -224,5 +233,7 @@ int hk_link_server_next (struct hk_link_server *link,
         }
     }
     zmq_msg_close (&frame);
+    if (rc == 0)
+        link->node.is_empty = link->client.is_empty = false;
     return rc;
 }

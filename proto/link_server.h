@@ -34,6 +34,7 @@ struct hk_port {
     bool is_closed; /* to new connections, by the limit */
     bool is_node;
     bool seen_closed; /* connections ended since the last look */
+    bool is_empty;    /* when it was last read from */
 };
 
 /* PEER_QUEUED: its HELLO waits to be read; PEER_OFFERED: the caller has it and

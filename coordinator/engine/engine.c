@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <syslog.h>
 #include <unistd.h>
 #include "proto/clock.h"
@@ -381,7 +380,7 @@ void hkc_engine_stop (struct hkc_engine *e)
     if (!e->started)
         return;
     atomic_store (&e->quit, true);
-    eventfd_write (e->mailbox.fd, 1);
+    hkc_mailbox_wake (&e->mailbox);
     pthread_join (e->thread, NULL);
     e->started = false;
 }
@@ -389,7 +388,7 @@ void hkc_engine_stop (struct hkc_engine *e)
 void hkc_engine_reload (struct hkc_engine *e, struct hk_conf *conf)
 {
     hk_conf_destroy (atomic_exchange (&e->next_conf, conf));
-    eventfd_write (e->mailbox.fd, 1);
+    hkc_mailbox_wake (&e->mailbox);
 }
 
 uint64_t hkc_engine_turns (const struct hkc_engine *e)

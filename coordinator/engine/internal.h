@@ -16,11 +16,14 @@ struct hkc_mailbox {
     pthread_mutex_t mutex;
     struct hkc_note *first, **end;
     int fd;
+    bool is_signalled;
 };
 int hkc_mailbox_init (struct hkc_mailbox *box, struct hk_error *err);
 void hkc_mailbox_fini (struct hkc_mailbox *box);
 void hkc_mailbox_put (struct hkc_mailbox *box, struct hkc_note *note);
 struct hkc_note *hkc_mailbox_take (struct hkc_mailbox *box); /* or NULL */
+/* Make fd readable until the next take that finds nothing. */
+void hkc_mailbox_wake (struct hkc_mailbox *box);
 
 /* Who waits for an answer: a client by its session and seq, or the host. */
 struct hkc_ask {

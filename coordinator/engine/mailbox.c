@@ -46,6 +46,7 @@ int hkc_mailbox_init (struct hkc_mailbox *box, struct hk_error *err)
 {
     box->first = NULL;
     box->end = &box->first;
+    box->is_signalled = false;
     pthread_mutex_init (&box->mutex, NULL);
     if ((box->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return hk_error_errno (err, errno, "eventfd");
@@ -63,14 +64,31 @@ void hkc_mailbox_fini (struct hkc_mailbox *box)
     pthread_mutex_destroy (&box->mutex);
 }
 
+/* With the mutex held.  The flag saves the reader a call to the kernel for
+ * each message of the link that it takes.
+ */
+static void signal_reader (struct hkc_mailbox *box)
+{
+    if (!box->is_signalled)
+        eventfd_write (box->fd, 1);
+    box->is_signalled = true;
+}
+
 void hkc_mailbox_put (struct hkc_mailbox *box, struct hkc_note *note)
 {
     pthread_mutex_lock (&box->mutex);
     note->next = NULL;
     *box->end = note;
     box->end = &note->next;
+    signal_reader (box);
     pthread_mutex_unlock (&box->mutex);
-    eventfd_write (box->fd, 1); /* one that is full is readable all the same */
+}
+
+void hkc_mailbox_wake (struct hkc_mailbox *box)
+{
+    pthread_mutex_lock (&box->mutex);
+    signal_reader (box);
+    pthread_mutex_unlock (&box->mutex);
 }
 
 struct hkc_note *hkc_mailbox_take (struct hkc_mailbox *box)
@@ -84,8 +102,10 @@ struct hkc_note *hkc_mailbox_take (struct hkc_mailbox *box)
             box->end = &box->first;
         note->next = NULL;
     }
-    if (!box->first)
+    if (!box->first && box->is_signalled) {
         eventfd_read (box->fd, &n);
+        box->is_signalled = false;
+    }
     pthread_mutex_unlock (&box->mutex);
     return note;
 }

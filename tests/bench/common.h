@@ -67,6 +67,7 @@ struct bench_swarm {
     double first_end; /* of the phase, 0: none yet */
     double last_ack;
     bool holds; /* scripts go on until bench_swarm_end */
+    int64_t runs_swept_ms;
     int64_t swept_ms;
 };
 

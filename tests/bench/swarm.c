@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "proto/log.h"
 #include "tests/bench/common.h"
 
@@ -105,11 +106,12 @@ static void saturated (struct bench_daemons *d,
                        int jobs)
 {
     size_t all = (size_t)s->count * (size_t)jobs;
-    double cpu, rate;
+    double cpu, own, rate;
     double zmq, sqlite;
 
     jobs_start (s, m, 1000, jobs);
     cpu = bench_cpu (d->coordinator);
+    own = bench_cpu (getpid ());
     for (int i = 0; i < s->count; i++) {
         bench_swarm_end (s, i);
         if (i % 64 == 0) {
@@ -126,6 +128,9 @@ static void saturated (struct bench_daemons *d,
          true);
     plain ("  CPU of the coordinator for it",
            (bench_cpu (d->coordinator) - cpu) * 1e6 / (double)all,
+           "us/rank");
+    plain ("  CPU of the nodes and the manager for it",
+           (bench_cpu (getpid ()) - own) * 1e6 / (double)all,
            "us/rank");
     zmq = bench_bare_zmq (100000);
     sqlite = bench_bare_sqlite (d->dir, 100000, 1000);
