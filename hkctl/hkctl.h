@@ -129,6 +129,7 @@ struct ctl_answer {
     int (*rows) (void *arg, json_t *rows);
     int (*other) (void *arg, const struct hk_msg *msg);
     void *arg;
+    char code[16];   /* of an error; "" if there was none */
     json_t *result;  /* of done, owned by the caller; NULL: none */
     char text[1024]; /* of done */
 };

@@ -139,7 +139,7 @@ int ctl_job_end (struct ctl *ctl)
     if (status == CTL_DONE)
         status = ctl_ask (ctl, &msg, &answer);
     /* it may be recorded all the same: with equal times it is the same end */
-    if (status == CTL_NO_WAY)
+    if (status == CTL_NO_WAY || strcmp (answer.code, "store") == 0)
         fprintf (stderr,
                  "hkctl: job-end: to say it again, add --t-end=%.6f\n",
                  msg.job_end.t_end);

@@ -141,6 +141,7 @@ static int take (struct ctl_answer *answer, struct hk_msg *msg)
     switch (msg->type) {
     case HK_MSG_ERROR:
         say (msg->error.text);
+        snprintf (answer->code, sizeof (answer->code), "%s", msg->error.code);
         return ctl_error_status (msg->error.code);
     case HK_MSG_DATA:
         status = answer->rows ? answer->rows (answer->arg, msg->data.rows)
@@ -169,6 +170,7 @@ int ctl_ask (struct ctl *ctl, struct hk_msg *msg, struct ctl_answer *answer)
 
     answer->result = NULL;
     answer->text[0] = '\0';
+    answer->code[0] = '\0';
     if (hk_link_client_send (ctl->client, msg, &seq) < 0) {
         say (strerror (errno));
         return CTL_NO_WAY;

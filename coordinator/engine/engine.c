@@ -116,6 +116,8 @@ static const struct hkc_ops ops = {
     .host = hkc_send_host,
     .answer = hkc_answer,
     .look = hkc_look,
+    .put_off = hkc_put_off,
+    .look_put_off = hkc_look_put_off,
     .store_state = op_store_state,
 };
 

@@ -308,10 +308,8 @@ static void deaf (struct hkc_engine *e,
 {
     if (event == HK_LINK_HELLO && peer->role == HK_ROLE_NODE)
         hk_link_refuse (e->link, peer, "store", e->store_error);
-    else if (event == HK_LINK_MESSAGE && msg->type == HK_MSG_PING)
-        hkc_ping (e, peer, msg->seq);
     else if (event == HK_LINK_MESSAGE && peer->role != HK_ROLE_NODE)
-        hkc_reply_error (e, peer, msg->seq, "store", e->store_error);
+        hkc_look_deaf (e, peer, msg);
 }
 
 static bool is_managers (const struct hk_msg *msg)

@@ -92,6 +92,7 @@ void hkc_answer (void *arg,
                  int rc,
                  const struct hkc_answer *answer,
                  const struct hk_error *err);
+bool hkc_put_off (void *arg, uint64_t token);
 void hkc_reply_error (struct hkc_engine *e,
                       struct hk_peer *peer,
                       uint64_t re,
@@ -112,6 +113,11 @@ void hkc_follow_drop (struct hkc_engine *e, uint64_t peer);
 
 /* look.c: questions of clients */
 void hkc_look (void *arg, struct hkc_input *in);
+void hkc_look_put_off (void *arg, struct hkc_input *in);
+/* While the store cannot be written. */
+void hkc_look_deaf (struct hkc_engine *e,
+                    struct hk_peer *peer,
+                    const struct hk_msg *msg);
 void hkc_ping (struct hkc_engine *e, struct hk_peer *peer, uint64_t re);
 void hkc_reader_answers (struct hkc_engine *e);
 

@@ -161,6 +161,26 @@ static const struct {
     { HK_MSG_LOG, hkc_log_ask },
 };
 
+void hkc_look_deaf (struct hkc_engine *e,
+                    struct hk_peer *peer,
+                    const struct hk_msg *msg)
+{
+    if (msg->type == HK_MSG_PING)
+        hkc_ping (e, peer, msg->seq);
+    else
+        hkc_reply_error (e, peer, msg->seq, "store", e->store_error);
+}
+
+void hkc_look_put_off (void *arg, struct hkc_input *in)
+{
+    struct hkc_engine *e = arg;
+    struct hk_peer *peer = hkc_peer (e, hkc_input_peer (in));
+
+    if (peer)
+        hkc_look_deaf (e, peer, hkc_input_msg (in));
+    hkc_release (e, in);
+}
+
 void hkc_look (void *arg, struct hkc_input *in)
 {
     struct hkc_engine *e = arg;

@@ -197,6 +197,29 @@ void hkc_answer (void *arg,
     free (ask);
 }
 
+/* A client will ask again; the host's own note waits for its answer. */
+bool hkc_put_off (void *arg, uint64_t token)
+{
+    struct hkc_engine *e = arg;
+    struct hkc_ask *ask = zhashx_lookup (e->asks, &token);
+    char text[HK_ERROR_BYTES + 128];
+    struct hk_peer *peer;
+
+    if (!ask || ask->peer == 0)
+        return !ask;
+    snprintf (text,
+              sizeof (text),
+              "not recorded yet: %s; it is tried again until it is%s",
+              e->store_error,
+              ask->type == HK_MSG_JOB_END
+                  ? ", and the same end said again gets the same answer"
+                  : "");
+    if ((peer = hkc_peer (e, ask->peer)))
+        hkc_reply_error (e, peer, ask->seq, "store", text);
+    free (hkc_ask_take (e, token));
+    return true;
+}
+
 /* ---- followers: who only looks ---- */
 
 static json_t *follow_row (const struct hkc_action *act)

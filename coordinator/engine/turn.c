@@ -221,6 +221,22 @@ static void deaf_ends (struct hkc_turn *turn)
     turn->ops.store_state (turn->ops.arg, NULL);
 }
 
+/* Answers wait for the commit, but those who asked not as long as the store
+ * refuses: they learn that nothing is on disk yet, once, and the commit that
+ * succeeds later answers only who goes on waiting.
+ */
+static void put_off (struct hkc_turn *turn)
+{
+    for (size_t i = 0; i < turn->replies_count; i++) {
+        struct reply *r = &turn->replies[i];
+        if (r->token && turn->ops.put_off (turn->ops.arg, r->token))
+            r->token = 0;
+    }
+    for (size_t i = 0; i < turn->looks_count; i++)
+        turn->ops.look_put_off (turn->ops.arg, &turn->looks[i]);
+    turn->looks_count = 0;
+}
+
 /* The same batch is tried again; what comes later waits. */
 static int commit (struct hkc_turn *turn, struct hk_error *err)
 {
@@ -230,8 +246,10 @@ static int commit (struct hkc_turn *turn, struct hk_error *err)
         return 0;
     if (errno == ESTALE)
         return -1;
-    if (!turn->stuck)
+    if (!turn->stuck) {
         turn->ops.store_state (turn->ops.arg, err);
+        put_off (turn);
+    }
     turn->stuck = true;
     turn->retry_wait_ms = turn->retry_wait_ms ? turn->retry_wait_ms * 2
                                               : RETRY_FIRST_MS;

@@ -50,6 +50,12 @@ struct hkc_ops {
                     const struct hkc_answer *answer,
                     const struct hk_error *err);
     void (*look) (void *arg, struct hkc_input *in); /* releases it */
+    /* The commit failed and is tried again: who waits for the answer to token
+     * learns that now.  True: nobody waits for it any more.  A look, which has
+     * no token, is answered as well as it can be, and released.
+     */
+    bool (*put_off) (void *arg, uint64_t token);
+    void (*look_put_off) (void *arg, struct hkc_input *in);
     /* The store began (err) or ceased (NULL) to refuse. */
     void (*store_state) (void *arg, const struct hk_error *err);
 };

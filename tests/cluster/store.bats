@@ -109,6 +109,33 @@ unwell ()
     logged 'store can be written again'
 }
 
+@test "disk full: the first end that cannot be written is answered at once" {
+    local n=1 begin
+    # a run that goes first: the node has nothing to report meanwhile
+    hang node1
+    job_end $job node1
+    within 10 listed '20-work +node1'
+    fill_disk
+    # what the log of the store has room for is still recorded
+    while begin=$SECONDS && job_end $((job + n)) node1 --t-end=1700000000 \
+        --timeout=20s >"$BATS_TEST_TMPDIR/out" 2>&1; do
+        n=$((n + 1))
+        [ "$n" -lt 50 ]
+    done
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -E 'not recorded yet: .*(full|space).*tried again' \
+        "$BATS_TEST_TMPDIR/out"
+    grep -e --t-end=1700000000 "$BATS_TEST_TMPDIR/out"
+    [ $((SECONDS - begin)) -lt 5 ]
+    never 1 finished $((job + n))
+    make_room
+    go_on node1
+    within 20 finished $((job + n))
+    # and it was recorded once
+    [ "$(job_end $((job + n)) node1 --t-end=1700000000)" = "done" ]
+    [ "$(on head hkctl history -j $((job + n)) --json | jq '.rows | length')" = 1 ]
+}
+
 @test "killed while the disk is full: it comes back with space, and the same" {
     hang node0
     job_end $job node0

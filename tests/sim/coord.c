@@ -183,6 +183,9 @@ void sim_coord_start (void)
     w.c.peers = hkc_idhash_create ();
     zhashx_set_key_duplicator (w.c.peers, sim_id_dup);
     zhashx_set_key_destructor (w.c.peers, sim_id_end);
+    w.c.put_off = hkc_idhash_create ();
+    zhashx_set_key_duplicator (w.c.put_off, sim_id_dup);
+    zhashx_set_key_destructor (w.c.put_off, sim_id_end);
 }
 
 void sim_coord_kill (void)
@@ -195,6 +198,7 @@ void sim_coord_kill (void)
     hkc_turn_destroy (w.c.turn);
     hkc_core_destroy (w.c.core);
     zhashx_destroy (&w.c.peers);
+    zhashx_destroy (&w.c.put_off);
     sim_queue_clear (&w.c.in);
     w.c.turn = NULL;
     w.c.core = NULL;

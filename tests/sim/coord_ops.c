@@ -228,6 +228,8 @@ static void op_answer (void *arg,
     sim_coord_may_crash ();
     if (rc)
         sim_broken ("job-end", "refused: %s", err->text);
+    if (zhashx_lookup (w.c.put_off, &token))
+        sim_broken ("job-end", "answered once more after it was put off");
     msg->job = (int)(token & 0xfffff);
     msg->n = token >> 20;
     snprintf (msg->state, sizeof (msg->state), "%s", answer->state);
@@ -237,6 +239,17 @@ static void op_answer (void *arg,
                     (unsigned long long)answer->alloc);
     msg->session = 1; /* an owner's request needs no session */
     sim_put (&w.m.to_m, msg);
+}
+
+/* As for a client every other time, as for a note of the host else. */
+static bool op_put_off (void *arg, uint64_t token)
+{
+    (void)arg;
+    sim_coord_may_crash ();
+    if (token >> 20 & 1)
+        return false;
+    zhashx_update (w.c.put_off, &token, &w);
+    return true;
 }
 
 static void op_look (void *arg, struct hkc_input *in)
@@ -262,5 +275,7 @@ const struct hkc_ops sim_coord_ops = {
     .host = op_host,
     .answer = op_answer,
     .look = op_look,
+    .put_off = op_put_off,
+    .look_put_off = op_look,
     .store_state = op_store_state,
 };

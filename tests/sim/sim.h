@@ -207,6 +207,7 @@ struct sim_coord {
     struct hkc_turn *turn;
     struct sim_queue in; /* delivered, not yet received */
     zhashx_t *peers;     /* session -> struct sim_node */
+    zhashx_t *put_off;   /* tokens that are not answered any more */
     uint64_t manager;    /* session */
     char manager_life[32];
     int crash_in; /* operations; 0: none planned */
