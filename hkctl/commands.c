@@ -218,7 +218,7 @@ static int run (const struct ctl_command *command, struct ctl *ctl)
     ctl->conf = hk_conf_load (path, 0, &err);
     if (!ctl->conf) {
         fprintf (stderr, "hkctl: %s\n", err.text);
-        return CTL_NO_WAY;
+        return command->is_local ? CTL_NO : CTL_NO_WAY;
     }
     status = command->run (ctl);
     ctl_disconnect (ctl);

@@ -87,7 +87,7 @@ struct ctl_command {
     const char *help;  /* one line */
     const struct ctl_option *options;
     bool takes_jobid; /* as its argument, required */
-    bool is_local;    /* no coordinator is asked */
+    bool is_local;    /* no coordinator is asked; a bad hk.conf is a no */
     int (*run) (struct ctl *ctl);
 };
 

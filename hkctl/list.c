@@ -161,6 +161,21 @@ static int ask_rows (struct ctl *ctl,
     return status;
 }
 
+/* The rows as they are asked for; those of a job or of hosts where there are
+ * none are a no, as of grep.  All of nothing is nothing, and no fault.
+ */
+static int show_rows (const struct ctl *ctl,
+                      const struct ctl_column *columns,
+                      const json_t *rows)
+{
+    int status = ctl_render (ctl, columns, rows);
+
+    if (status == CTL_DONE && (ctl->args.has_jobid || ctl->args.hosts)
+        && json_array_size (rows) == 0)
+        return CTL_NO;
+    return status;
+}
+
 static int show (struct ctl *ctl,
                  enum hk_msg_type type,
                  const struct ctl_column *columns)
@@ -172,7 +187,7 @@ static int show (struct ctl *ctl,
     if (status == CTL_DONE)
         status = ask_rows (ctl, type, 0, NULL, rows, &result);
     if (status == CTL_DONE)
-        status = ctl_render (ctl, columns, rows);
+        status = show_rows (ctl, columns, rows);
     json_decref (result);
     json_decref (rows);
     return status;
@@ -225,7 +240,7 @@ int ctl_nodes (struct ctl *ctl)
         status = ask_rows (ctl, HK_MSG_NODES, 0, NULL, rows, &result);
     if (status == CTL_DONE) {
         in_order = sorted (rows);
-        status = ctl_render (ctl, nodes_columns, in_order ? in_order : rows);
+        status = show_rows (ctl, nodes_columns, in_order ? in_order : rows);
     }
     json_decref (in_order);
     json_decref (result);
@@ -260,7 +275,7 @@ int ctl_history (struct ctl *ctl)
     while (json_array_size (rows) > limit)
         json_array_remove (rows, json_array_size (rows) - 1);
     if (status == CTL_DONE)
-        status = ctl_render (ctl, history_columns, rows);
+        status = show_rows (ctl, history_columns, rows);
     json_decref (rows);
     return status;
 }

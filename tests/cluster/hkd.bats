@@ -43,8 +43,7 @@ results ()
     row '.scripts | map ("\(.name):\(.code):\(.signal)") | join (" ")'
 }
 has () { on node0 test -e "/run/t/$1"; }
-unit () { echo "flux-housekeeping-$(f58 "$job")$1.service"; }
-f58 () { on head hkctl list -j "$1" --json >/dev/null; jobid_f58 "$1"; }
+unit () { echo "flux-housekeeping-$(jobid_f58 "$job")$1.service"; }
 jobid_f58 ()
 {
     awk -v n="$1" 'BEGIN {

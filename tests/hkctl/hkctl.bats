@@ -92,6 +92,15 @@ hkctl_as ()
     [[ $output == *'"uid":0'*'"skew":'* ]]
 }
 
+@test "no rows at all are no fault" {
+    local command
+    for command in list nodes history; do
+        run -0 hkctl $command
+        run -0 hkctl $command --json
+        [ "$output" = '{"rows":[]}' ]
+    done
+}
+
 @test "a job that ended is listed until it is over" {
     run -0 hkctl job-end -j f2x7 -u root -t 'node[1-4]' --t-submit 1 --t-end 2
     [ "$output" = new ]
@@ -114,6 +123,18 @@ hkctl_as ()
     [[ $output == node1:* ]]
     run -1 hkctl kill -j f2x8
     run -1 hkctl kill -t node77 --json
+}
+
+@test "rows of a job or of hosts that has none are a no" {
+    local command
+    for command in list nodes history; do
+        run -1 hkctl $command -j f9999
+        run -1 hkctl $command -t node77 --json
+        [ "$output" = '{"rows":[]}' ]
+        run -1 hkctl $command -j f2x7 -t node77
+    done
+    run -0 hkctl list -j f2x7
+    run -0 hkctl nodes -t 'node[1,77]'
 }
 
 @test "R may come from a file" {
@@ -188,6 +209,14 @@ is_followed ()
     [[ $output == *'"timeout":"1h"'* ]]
     run -0 "$BUILD/hkctl/hkctl" config --example --config "$DIR/hk.conf"
     [[ $output == *"#node-port = 8765"* ]]
+}
+
+@test "config says no to a file that cannot be taken, others cannot go on" {
+    printf '[link]\nport = 1\n' >"$DIR/wrong.conf"
+    run -1 "$BUILD/hkctl/hkctl" config --config "$DIR/wrong.conf"
+    [[ $output == *"$DIR/wrong.conf:2: "* ]]
+    run -3 "$BUILD/hkctl/hkctl" list --config "$DIR/wrong.conf"
+    [[ $output == *"$DIR/wrong.conf:2: "* ]]
 }
 
 @test "a coordinator that is not there is said so, in time" {
