@@ -226,32 +226,47 @@ static int run (const struct ctl_command *command, struct ctl *ctl)
     return status;
 }
 
+/* What is said without a command; -1: a command is needed. */
+static int without_command (int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp (argv[i], "-h") == 0 || strcmp (argv[i], "--help") == 0
+            || (i == 1 && strcmp (argv[i], "help") == 0)) {
+            ctl_help_all ();
+            return ctl_flush ();
+        } else if (strcmp (argv[i], "--version") == 0) {
+            printf ("hkctl %s\n", HK_VERSION);
+            return ctl_flush ();
+        }
+    return -1;
+}
+
 int ctl_main (int argc, char **argv)
 {
     const struct ctl_command *command;
     struct ctl ctl = { .client = NULL };
-    const char *name = argc > 1 ? argv[1] : "";
+    int at = ctl_command_at (argc, argv);
     int status;
 
     /* widths of characters; numbers stay as JSON wants them */
     setlocale (LC_CTYPE, "");
     hk_log_init ("hkctl", LOG_ERR, NULL, NULL);
-    if (strcmp (name, "-h") == 0 || strcmp (name, "--help") == 0
-        || strcmp (name, "help") == 0) {
-        ctl_help_all ();
-        return ctl_flush ();
-    }
-    if (strcmp (name, "--version") == 0) {
-        printf ("hkctl %s\n", HK_VERSION);
-        return ctl_flush ();
-    }
-    command = ctl_command_find (name);
+    command = at ? ctl_command_find (argv[at]) : NULL;
     if (!command) {
+        status = without_command (argc, argv);
+        if (status >= 0)
+            return status;
         fprintf (stderr,
-                 *name ? "hkctl: no command %s; hkctl -h shows them\n"
-                       : "hkctl: a command is missing%s; hkctl -h shows them\n",
-                 name);
+                 at ? "hkctl: no command %s; hkctl -h shows them\n"
+                    : "hkctl: a command is missing%s; hkctl -h shows them\n",
+                 at ? argv[at] : "");
         return CTL_USAGE;
+    }
+    for (; at > 1; at--) { /* options before it are as those after it */
+        char *name = argv[at];
+
+        argv[at] = argv[at - 1];
+        argv[at - 1] = name;
     }
     status = ctl_parse (command, argc - 1, argv + 1, &ctl.args);
     if (status == CTL_DONE && ctl.args.help) {

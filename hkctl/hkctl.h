@@ -99,7 +99,10 @@ int ctl_main (int argc, char **argv);
 
 /* options.c */
 extern const struct ctl_option ctl_common_options[];
-/* CTL_DONE or CTL_USAGE with a line on stderr. */
+/* Where in argv the command stands, after whatever options; 0: nowhere. */
+int ctl_command_at (int argc, char **argv);
+/* argv[0] is the command's name.  CTL_DONE or CTL_USAGE with a line on stderr.
+ */
 int ctl_parse (const struct ctl_command *command,
                int argc,
                char **argv,

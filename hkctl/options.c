@@ -205,6 +205,48 @@ static int take_argument (const struct ctl_command *command,
     return CTL_USAGE;
 }
 
+/* Where the options in front end, as those of this command (NULL: those of all
+ * commands); 0 if one of them is wrong.
+ */
+static int options_end (const struct ctl_command *command,
+                        int argc,
+                        char **argv)
+{
+    struct forms forms = { .shorts = "+" }; /* of glibc: in order */
+    int c;
+
+    if (command)
+        add_options (&forms, command->options);
+    add_options (&forms, ctl_common_options);
+    optind = 0;
+    opterr = 0;
+    while ((c = getopt_long (argc, argv, forms.shorts, forms.longs, NULL)) >= 0)
+        if (c == '?')
+            return 0;
+    return optind;
+}
+
+int ctl_command_at (int argc, char **argv)
+{
+    int wrong = 0;
+    int end;
+
+    /* the value of an option may be a command's name too: a word is the
+     * command if the options before it, as those of this command, end there */
+    for (int i = 1; i < argc; i++) {
+        const struct ctl_command *command = ctl_command_find (argv[i]);
+
+        if (!command)
+            continue;
+        if ((end = options_end (command, argc, argv)) == i)
+            return i;
+        if (end == 0 && !wrong)
+            wrong = i; /* ctl_parse will say what */
+    }
+    end = wrong ? wrong : options_end (NULL, argc, argv);
+    return end < argc ? end : 0;
+}
+
 int ctl_parse (const struct ctl_command *command,
                int argc,
                char **argv,
@@ -281,7 +323,7 @@ void ctl_help_all (void)
 {
     const struct ctl_command *command;
 
-    printf ("usage: hkctl COMMAND [OPTIONS]\n\n");
+    printf ("usage: hkctl [OPTIONS] COMMAND [OPTIONS]\n\n");
     for (size_t i = 0; (command = ctl_command_nth (i)); i++)
         printf ("  %-10s %s\n", command->name, command->help);
     printf ("\nOptions of every command:\n");

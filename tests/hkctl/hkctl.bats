@@ -113,6 +113,11 @@ hkctl_as ()
     run -0 hkctl list --json -t node2
     [[ $output == '{"rows":['*'"hosts":"node2"'* ]]
     [[ $output == *'"alloc":'* ]]
+    # options before the command are as those after it
+    local json=$output
+    # shellcheck disable=SC2086
+    run -0 "$BUILD/hkctl/hkctl" --json -t node2 $HK list
+    [ "$output" = "$json" ]
     run -0 hkctl nodes -j f2x7 -n
     [ "${#lines[@]}" -eq 4 ]
     [[ ${lines[0]} == node1*down* ]]

@@ -99,6 +99,46 @@ static void what_is_wrong_is_a_matter_of_usage (void **state)
     }
 }
 
+/* The command's place, and the arguments as if it stood in front. */
+static int at (const char *line)
+{
+    static char text[512];
+    char *argv[WORDS_MAX + 1] = { "hkctl" };
+    int argc = 1;
+    char *save;
+
+    snprintf (text, sizeof (text), "%s", line);
+    for (char *word = strtok_r (text, " ", &save); word && argc < WORDS_MAX;
+         word = strtok_r (NULL, " ", &save))
+        argv[argc++] = word;
+    return ctl_command_at (argc, argv);
+}
+
+static void options_may_stand_before_the_command (void **state)
+{
+    (void)state;
+    assert_int_equal (at ("list"), 1);
+    assert_int_equal (at ("--json list"), 2);
+    assert_int_equal (at ("--json --timeout 5s list -n"), 4);
+    assert_int_equal (at ("--timeout=5s -j f2x7 list"), 4);
+    /* the value of an option, of that command, is none */
+    assert_int_equal (at ("--config list kill --all"), 3);
+    assert_int_equal (at ("--reason list kill --all"), 3);
+    assert_int_equal (at ("-r kill recover"), 3);
+    assert_int_equal (at ("-n list"), 2);
+    assert_int_equal (at ("-n 5 log f2x7"), 3);
+    assert_int_equal (at ("kill -r list"), 1);
+    /* wrong, and told so as of this command */
+    assert_int_equal (at ("--bogus list"), 2);
+    assert_int_equal (at ("dance list"), 1);
+    assert_int_equal (at ("--json dance"), 2);
+    assert_int_equal (at ("--json"), 0);
+    assert_int_equal (at ("--config list"), 0);
+    assert_int_equal (at ("--config list -n"), 0);
+    assert_int_equal (at ("--bogus"), 0);
+    assert_int_equal (at (""), 0);
+}
+
 static int run (const char *first, const char *second, const char *third)
 {
     char *argv[] = {
@@ -116,6 +156,9 @@ static void commands_that_say_too_little_are_not_run (void **state)
     (void)state;
     assert_int_equal (run (NULL, NULL, NULL), CTL_USAGE);
     assert_int_equal (run ("dance", NULL, NULL), CTL_USAGE);
+    assert_int_equal (run ("--json", NULL, NULL), CTL_USAGE);
+    assert_int_equal (run ("--json", "dance", NULL), CTL_USAGE);
+    assert_int_equal (run ("--bogus", "config", NULL), CTL_USAGE);
     assert_int_equal (run ("kill", NULL, NULL), CTL_USAGE);
     assert_int_equal (run ("job-end", NULL, NULL), CTL_USAGE);
     assert_int_equal (run ("follow", "--manager", "--partial-ok"), CTL_USAGE);
@@ -205,6 +248,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (options_reach_the_arguments),
         cmocka_unit_test (what_is_wrong_is_a_matter_of_usage),
+        cmocka_unit_test (options_may_stand_before_the_command),
         cmocka_unit_test (commands_that_say_too_little_are_not_run),
         cmocka_unit_test (the_manual_page_names_commands_and_options),
         cmocka_unit_test (a_cell_is_safe_on_a_terminal),
