@@ -105,6 +105,9 @@ int ctl_render (const struct ctl *ctl,
     if (!table || !buf)
         goto out;
     scols_table_enable_noheadings (table, ctl->args.no_header);
+    /* each cell is escaped by its maker: the library would do it once more,
+     * and lets the bidi controls through */
+    scols_table_enable_noencoding (table, 1);
     for (size_t c = 0; columns[c].name; c++) {
         int flags = (columns[c].right ? SCOLS_FL_RIGHT : 0)
                     | (columns[c].wrap ? SCOLS_FL_WRAP : 0);
@@ -124,11 +127,32 @@ out:
     return rc < 0 ? CTL_NO : ctl_flush ();
 }
 
+static bool is_utf8 (void)
+{
+    return strcmp (nl_langinfo (CODESET), "UTF-8") == 0;
+}
+
+/* A terminal of another encoding may take bytes of UTF-8 for C1 controls:
+ * there each byte is looked at alone.
+ */
+static void put_text (const char *text, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    if (is_utf8 ()) {
+        hk_escape (text, SIZE_MAX, buf, size);
+        return;
+    }
+    buf[0] = '\0';
+    for (size_t put = 1; *text && put > 0; text++, used += put)
+        put = strlen (hk_escape (text, 1, buf + used, size - used));
+}
+
 void ctl_cell_text (const json_t *row, const char *key, char *buf, size_t size)
 {
     const char *text = json_string_value (json_object_get (row, key));
 
-    hk_escape (text ? text : "", SIZE_MAX, buf, size);
+    put_text (text ? text : "", buf, size);
 }
 
 void ctl_cell_int (const json_t *row, const char *key, char *buf, size_t size)
@@ -144,17 +168,17 @@ void ctl_cell_int (const json_t *row, const char *key, char *buf, size_t size)
 void ctl_cell_jobid (const json_t *row, char *buf, size_t size)
 {
     json_int_t id = json_integer_value (json_object_get (row, "jobid"));
-    bool is_utf8 = strcmp (nl_langinfo (CODESET), "UTF-8") == 0;
     char text[HK_JOBID_TEXT_BYTES];
 
     buf[0] = '\0';
     if (id)
-        snprintf (buf,
-                  size,
-                  "%s",
-                  hk_jobid_encode ((uint64_t)id,
-                                   is_utf8 ? HK_JOBID_F58 : HK_JOBID_F58PLAIN,
-                                   text));
+        snprintf (
+            buf,
+            size,
+            "%s",
+            hk_jobid_encode ((uint64_t)id,
+                             is_utf8 () ? HK_JOBID_F58 : HK_JOBID_F58PLAIN,
+                             text));
 }
 
 void ctl_cell_user (const json_t *row, char *buf, size_t size)
@@ -167,7 +191,7 @@ void ctl_cell_user (const json_t *row, char *buf, size_t size)
         return;
     pw = getpwuid ((uid_t)json_integer_value (value));
     if (pw)
-        snprintf (buf, size, "%s", pw->pw_name);
+        put_text (pw->pw_name, buf, size);
     else
         ctl_cell_int (row, "userid", buf, size);
 }

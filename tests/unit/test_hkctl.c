@@ -243,6 +243,73 @@ static void a_cell_is_safe_on_a_terminal (void **state)
     json_decref (row);
 }
 
+static void reason_cell (const json_t *row, char *buf, size_t size)
+{
+    ctl_cell_text (row, "reason", buf, size);
+}
+
+/* What ctl_render writes for a table of one cell. */
+static const char *table_of (json_t *text)
+{
+    static const struct ctl_column columns[] = {
+        { .name = "REASON", .wrap = true, .cell = reason_cell },
+        { .name = NULL },
+    };
+    static char out[1024];
+    struct ctl ctl = { .args.no_header = true };
+    json_t *rows = json_pack ("[{s:o}]", "reason", text);
+    FILE *f = tmpfile ();
+    int saved = dup (1);
+    size_t n;
+
+    assert_non_null (f);
+    assert_non_null (rows);
+    fflush (stdout);
+    assert_true (dup2 (fileno (f), 1) == 1);
+    n = ctl_render (&ctl, columns, rows) == CTL_DONE ? 1 : 0;
+    dup2 (saved, 1);
+    close (saved);
+    assert_true (n);
+    rewind (f);
+    n = fread (out, 1, sizeof (out) - 1, f);
+    fclose (f);
+    out[n] = '\0';
+    json_decref (rows);
+    return out;
+}
+
+static void foreign_text_is_escaped_once_in_a_table (void **state)
+{
+    static const struct {
+        const char *in;
+        const char *utf8;
+        const char *ascii;
+    } texts[] = {
+        { "plain", "plain\n", "plain\n" },
+        { "\033[2J \177", "\\x1b[2J \\x7f\n", "\\x1b[2J \\x7f\n" },
+        { "C:\\tmp \\x1b", "C:\\\\tmp \\\\x1b\n", "C:\\\\tmp \\\\x1b\n" },
+        { "C1 \xc2\x9b", "C1 \\xc2\\x9b\n", "C1 \\xc2\\x9b\n" },
+        { "bidi \xe2\x80\xae",
+          "bidi \\xe2\\x80\\xae\n",
+          "bidi \\xe2\\x80\\xae\n" },
+        { "bad \xff\xc3", "bad \\xff\\xc3\n", "bad \\xff\\xc3\n" },
+        { "\xc3\x80", "\xc3\x80\n", "\\xc3\\x80\n" },
+        { "a\nb\tc", "a\\x0ab\\x09c\n", "a\\x0ab\\x09c\n" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
+        const char *in = texts[i].in;
+
+        assert_non_null (setlocale (LC_ALL, "C.UTF-8"));
+        assert_string_equal (table_of (json_stringn_nocheck (in, strlen (in))),
+                             texts[i].utf8);
+        assert_non_null (setlocale (LC_ALL, "C"));
+        assert_string_equal (table_of (json_stringn_nocheck (in, strlen (in))),
+                             texts[i].ascii);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +319,7 @@ int main (void)
         cmocka_unit_test (commands_that_say_too_little_are_not_run),
         cmocka_unit_test (the_manual_page_names_commands_and_options),
         cmocka_unit_test (a_cell_is_safe_on_a_terminal),
+        cmocka_unit_test (foreign_text_is_escaped_once_in_a_table),
     };
 
     return cmocka_run_group_tests_name ("hkctl", tests, NULL, NULL);
