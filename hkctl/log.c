@@ -19,7 +19,10 @@ static int show_line (const struct ctl *ctl, const char *host, const char *text)
         json_decref (line);
         return rc < 0 ? CTL_NO : CTL_DONE;
     }
-    printf ("%s: %s\n", host, hk_escape (text, SIZE_MAX, safe, sizeof (safe)));
+    /* the node has escaped it: that stays, and whatever it has not is '?' */
+    snprintf (safe, sizeof (safe), "%s", text);
+    hk_one_line (safe);
+    printf ("%s: %s\n", host, safe);
     return CTL_DONE;
 }
 

@@ -380,7 +380,7 @@ S
 
 @test "what scripts wrote can be read from afar, and nothing else" {
     put $D/10-a 'echo "to stdout"; echo "to stderr" >&2
-        printf "\\033[31mred\\n"; echo secret | systemd-cat -t other
+        printf "\\033[31mred\\n"; echo "C:""\\\\tmp"; echo secret | systemd-cat -t other
         i=0; while [ $i -lt 200 ]; do echo "line $i"; i=$((i + 1)); done'
     on node0 sh -c "logger -t flux-housekeeping 'not by a script'"
     job_end "$job" node0
@@ -389,7 +389,8 @@ S
     [ "$status" -eq 0 ]
     [[ $output = *"to stdout"* ]]
     [[ $output = *"to stderr"* ]]
-    [[ $output = *'\x1b[31mred'* ]]
+    [[ $output = *': \x1b[31mred'* ]] # escaped, and once
+    [[ $output = *': C:\\tmp'* ]]
     [[ $output != *"not by a script"* ]]
     [[ $output = *"line 0"*"line 199"* ]]
     run on head hkctl log "$job" -n 2
