@@ -130,6 +130,16 @@ static void vouch (struct hk_pool_job *pool_job)
     job->errnum = job->cred ? 0 : errno;
 }
 
+/* Not answered: whoever sends it has no key yet to be told apart by. */
+static void bad (struct hk_link_server *link,
+                 const char *address,
+                 const char *text)
+{
+    link->stats.dropped_bad++;
+    hk_log_throttled (
+        LOG_WARNING, address, "%s: key question: %s", address, text);
+}
+
 static void ask (struct hk_link_server *link,
                  const struct hk_route *route,
                  const char *address,
@@ -140,7 +150,7 @@ static void ask (struct hk_link_server *link,
 
     if (len != HK_NONCE_TEXT_BYTES - 1
         || strspn (msg->key_get.nonce, "0123456789abcdef") != len) {
-        link->stats.dropped_bad++;
+        bad (link, address, "nonce: expected 64 hex digits");
         return;
     }
     job = calloc (1, sizeof (*job));
@@ -158,13 +168,37 @@ static void ask (struct hk_link_server *link,
     hk_job_submit (link, &link->client_lane, job);
 }
 
+/* One frame from a route. */
+static void hear (struct hk_link_server *link,
+                  const struct hk_route *route,
+                  const char *address,
+                  zmq_msg_t *frame)
+{
+    struct hk_error err;
+    struct hk_msg msg;
+
+    if (hk_msg_decode (zmq_msg_data (frame),
+                       zmq_msg_size (frame),
+                       HK_MSG_UNBOUND_BYTES,
+                       &msg,
+                       &err)
+        < 0) {
+        bad (link, address, err.text);
+        return;
+    }
+    if (msg.type == HK_MSG_KEY_GET)
+        ask (link, route, address, &msg);
+    else
+        bad (link, address, "another message");
+    hk_msg_fini (&msg);
+}
+
 /* 1: a question was taken or passed over, 0: there is none. */
 static int receive (struct hk_link_server *link)
 {
     struct hk_route route;
     char address[HK_SOURCE_BYTES];
     zmq_msg_t frame;
-    struct hk_msg msg;
     int n = zmq_recv (
         link->key_socket, route.id, sizeof (route.id), ZMQ_DONTWAIT);
 
@@ -177,23 +211,13 @@ static int receive (struct hk_link_server *link)
         return 0;
     }
     snprintf (address, sizeof (address), "%s", hk_port_address (&frame));
-    if (n > (int)sizeof (route.id) || zmq_msg_more (&frame)
-        || hk_msg_decode (zmq_msg_data (&frame),
-                          zmq_msg_size (&frame),
-                          HK_MSG_UNBOUND_BYTES,
-                          &msg,
-                          NULL)
-               < 0) {
-        link->stats.dropped_bad++;
+    if (n <= (int)sizeof (route.id) && !zmq_msg_more (&frame)) {
+        hear (link, &route, address, &frame);
+    } else {
+        bad (link, address, "more than one frame");
         while (zmq_msg_more (&frame)
                && zmq_msg_recv (&frame, link->key_socket, ZMQ_DONTWAIT) >= 0)
             ;
-    } else {
-        if (msg.type == HK_MSG_KEY_GET)
-            ask (link, &route, address, &msg);
-        else
-            link->stats.dropped_bad++;
-        hk_msg_fini (&msg);
     }
     zmq_msg_close (&frame);
     return 1;

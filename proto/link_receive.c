@@ -225,7 +225,11 @@ int hk_link_server_next (struct hk_link_server *link,
         }
         link->stats.received++;
         if (got > 0) {
+            const char *address = hk_port_address (&frame);
+
             link->stats.dropped_bad++;
+            hk_log_throttled (
+                LOG_WARNING, address, "%s: more than one frame", address);
         } else if (dispatch (link, port, &route, &frame, &found, msg)) {
             *event = HK_LINK_MESSAGE;
             *peer = &found->pub;

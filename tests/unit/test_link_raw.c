@@ -13,6 +13,7 @@
 
 #include "proto/identity.h"
 #include "proto/link.h"
+#include "proto/log.h"
 #include "tests/unit/link_world.h"
 
 struct raw {
@@ -239,6 +240,77 @@ static void rubbish_and_size_end_nothing (void **state)
     link_end ();
 }
 
+struct lines {
+    int count;
+    char last[256];
+};
+
+static void keep_line (void *arg,
+                       int level,
+                       const struct hk_log_ids *ids,
+                       const char *text)
+{
+    struct lines *lines = arg;
+
+    (void)ids;
+    assert_int_equal (level, LOG_WARNING);
+    lines->count++;
+    snprintf (lines->last, sizeof (lines->last), "%s", text);
+}
+
+/* Each from an address of its own: a sender's lines are throttled. */
+static void the_key_port_is_told (const char *from,
+                                  const char *first,
+                                  const char *text,
+                                  const char *line)
+{
+    struct lines lines = { .count = 0 };
+    struct hk_link_stats before, now;
+    void *context = zmq_ctx_new ();
+    void *socket = zmq_socket (context, ZMQ_DEALER);
+    char endpoint[64], expected[256];
+    int zero = 0;
+
+    hk_log_init ("link", LOG_WARNING, keep_line, &lines);
+    hk_link_server_stats (lw.server, &before);
+    zmq_setsockopt (socket, ZMQ_LINGER, &zero, sizeof (zero));
+    snprintf (endpoint,
+              sizeof (endpoint),
+              "tcp://%s:0;127.0.0.1:%u",
+              from,
+              lw.key_port);
+    assert_int_equal (zmq_connect (socket, endpoint), 0);
+    for (int i = 0; i < 3; i++) {
+        if (first)
+            zmq_send (socket, first, strlen (first), ZMQ_SNDMORE);
+        zmq_send (socket, text, strlen (text), 0);
+    }
+    UNTIL ((hk_link_server_stats (lw.server, &now), now.dropped_bad)
+           == before.dropped_bad + 3);
+    assert_int_equal (lines.count, 1);
+    snprintf (expected, sizeof (expected), "%s: key question: %s", from, line);
+    if (!strstr (lines.last, expected))
+        fail_msg ("%s instead of %s", lines.last, expected);
+    zmq_close (socket);
+    zmq_ctx_term (context);
+    hk_log_init ("link", LOG_CRIT, NULL, NULL);
+}
+
+static void what_is_no_key_question_is_counted_and_logged (void **state)
+{
+    (void)state;
+    link_begin ();
+    the_key_port_is_told ("127.0.0.2", NULL, "rubbish", "");
+    the_key_port_is_told ("127.0.0.3", "a", "b", "more than one frame");
+    the_key_port_is_told (
+        "127.0.0.4", NULL, "{\"type\":\"ping\",\"seq\":1}", "another message");
+    the_key_port_is_told ("127.0.0.5",
+                          NULL,
+                          "{\"type\":\"key-get\",\"seq\":1,\"nonce\":\"12\"}",
+                          "nonce");
+    link_end ();
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +319,7 @@ int main (void)
         cmocka_unit_test (a_credential_is_good_for_its_key_role_and_once),
         cmocka_unit_test (a_foreign_session_is_not_heard),
         cmocka_unit_test (rubbish_and_size_end_nothing),
+        cmocka_unit_test (what_is_no_key_question_is_counted_and_logged),
     };
 
     return cmocka_run_group_tests_name (
