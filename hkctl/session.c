@@ -13,7 +13,7 @@
 
 static void say (const char *text)
 {
-    char safe[HK_ERROR_BYTES * 2];
+    char safe[HK_ERROR_BYTES * 4];
 
     fprintf (
         stderr, "hkctl: %s\n", hk_escape (text, SIZE_MAX, safe, sizeof (safe)));
@@ -45,6 +45,24 @@ static bool is_final (int errnum)
     return errnum == EACCES || errnum == EPROTO || errnum == EKEYEXPIRED;
 }
 
+/* Silence has several causes, and none of them can tell of itself. */
+static void say_silence (const struct ctl *ctl, const struct hk_error *err)
+{
+    char *heads = hk_hostlist_encode (ctl->conf->head);
+    char text[HK_ERROR_BYTES * 2];
+
+    snprintf (text,
+              sizeof (text),
+              "%s; on %s, is hk-coordinator running, is its munged, and does "
+              "a firewall let ports %u and %u through?",
+              err->text,
+              heads ? heads : "the head",
+              ctl->conf->key_port,
+              ctl->conf->client_port);
+    free (heads);
+    say (text);
+}
+
 int ctl_connect (struct ctl *ctl, const char *role)
 {
     const struct hk_conf *conf = ctl->conf;
@@ -58,8 +76,9 @@ int ctl_connect (struct ctl *ctl, const char *role)
     };
     int64_t limit = hk_boot_ms () + ctl->args.timeout_ms;
     enum hk_client_event event;
-    struct hk_error err = { "no answer" };
+    struct hk_error err = { "no answer in time" };
     struct hk_msg msg;
+    int why;
 
     ctl->client = hk_link_client_create (&options, &err);
     if (!ctl->client) {
@@ -83,7 +102,11 @@ int ctl_connect (struct ctl *ctl, const char *role)
                 return CTL_NO_WAY;
             }
     } while (wait_client (ctl->client, limit));
-    say (err.text);
+    why = hk_link_client_errno (ctl->client);
+    if (!why || why == ECONNREFUSED)
+        say_silence (ctl, &err);
+    else
+        say (err.text);
     return CTL_NO_WAY;
 }
 

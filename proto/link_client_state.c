@@ -179,9 +179,13 @@ static void send_hello (struct hk_link_client *c)
     hk_client_enter (c, CLIENT_HELLO, patience_ms (c));
 }
 
+static const char no_munge[] = "the munge of this host does not answer";
+
 static void finish_key (struct hk_link_client *c, struct hk_client_job *job)
 {
-    if (job->errnum)
+    if (job->errnum == EAGAIN)
+        hk_client_say_down (c, EAGAIN, "%s: %s", no_munge, job->err.text);
+    else if (job->errnum)
         hk_client_say_down (
             c, job->errnum, "key of %s: %s", hk_client_head (c), job->err.text);
     else if (job->uid != c->server_uid)
@@ -211,7 +215,12 @@ static void finish_job (struct hk_link_client *c, struct hk_client_job *job)
         finish_key (c, job);
     } else if (!job->is_key && c->state == CLIENT_VOUCH) {
         if (job->errnum) {
-            hk_client_say_down (c, job->errnum, "%s", job->err.text);
+            hk_client_say_down (c,
+                                job->errnum,
+                                "%s%s%s",
+                                job->errnum == EAGAIN ? no_munge : "",
+                                job->errnum == EAGAIN ? ": " : "",
+                                job->err.text);
             hk_client_restart (c, 0);
         } else {
             c->hello_cred = job->cred;
@@ -322,7 +331,7 @@ static void time_out (struct hk_link_client *c)
         break;
     case CLIENT_CHECK:
     case CLIENT_VOUCH:
-        hk_client_say_down (c, EAGAIN, "munge does not answer");
+        hk_client_say_down (c, EAGAIN, "%s", no_munge);
         break;
     case CLIENT_UP:
         return;

@@ -115,6 +115,18 @@ void hk_hello_submit (struct hk_link_server *link,
         link, port->is_node ? &link->node_lane : &link->client_lane, job);
 }
 
+bool hk_job_lacks_munge (struct hk_link_job *job)
+{
+    if (job->errnum != EAGAIN)
+        return false;
+    hk_log_throttled (LOG_ERR,
+                      "munge",
+                      "munge does not answer, so nobody new is let in: %s",
+                      job->err.text);
+    hk_error_prefix (&job->err, "the coordinator's munge does not answer");
+    return true;
+}
+
 static void refuse (struct hk_link_server *link,
                     struct hk_link_job *job,
                     const char *code,
@@ -211,6 +223,16 @@ static bool check (struct hk_link_server *link, struct hk_link_job *job)
 {
     const struct hk_hello_claim *hello = &job->hello;
 
+    if (hk_job_lacks_munge (job)) {
+        link->stats.hellos_failed++;
+        hk_route_error (link,
+                        job->port->socket,
+                        &job->route,
+                        job->seq,
+                        "auth",
+                        job->err.text);
+        return false;
+    }
     if (job->errnum) {
         refuse (link, job, code_of (job->errnum), job->err.text);
         return false;

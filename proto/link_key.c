@@ -234,7 +234,8 @@ void hk_key_answer (struct hk_link_server *link, struct hk_link_job *job)
     struct hk_msg msg = { .type = HK_MSG_KEY, .re = job->seq };
 
     if (job->errnum) {
-        hk_log_throttled (LOG_ERR, "key", "key answer: %s", job->err.text);
+        if (!hk_job_lacks_munge (job))
+            hk_log_throttled (LOG_ERR, "key", "key answer: %s", job->err.text);
         hk_route_error (link,
                         link->key_socket,
                         &job->route,

@@ -173,6 +173,10 @@ void hk_source_sweep (struct hk_link_server *link);
 bool hk_source_may_rehello (struct hk_link_server *link, const char *key);
 
 /* link_hello.c */
+/* A job that MUNGE did not answer: logged once for all that come meanwhile, and
+ * its error says whose MUNGE it is.  False: it is another error.
+ */
+bool hk_job_lacks_munge (struct hk_link_job *job);
 /* Takes the message's routing and text; the HELLO was decoded already. */
 void hk_hello_submit (struct hk_link_server *link,
                       struct hk_port *port,

@@ -261,7 +261,9 @@ munge_back ()
     go_on node0
     within 10 finished $job
     run -3 on head hkctl ping --timeout 2s
-    within 5 on head sh -c 'journalctl -u flux-hk-coordinator | grep -i munge'
+    [[ $output = *munged* ]]
+    within 10 on head sh -c 'journalctl -b -u flux-hk-coordinator |
+        grep "munge does not answer, so nobody new is let in"'
     murder head $HEAD
     munge_back head
     within 20 connected 3

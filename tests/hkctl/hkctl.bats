@@ -229,7 +229,28 @@ is_followed ()
         >"$DIR/other.conf"
     sed -i 's/^client-port = 1/client-port = 2/' "$DIR/other.conf"
     run -3 "$BUILD/hkctl/hkctl" ping --config "$DIR/other.conf" --timeout 1s
-    [ -n "$output" ]
+    # one line, and where to look
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"no answer"*"hk-coordinator running"*munged*firewall*1*2* ]]
+}
+
+@test "a munge that hangs or is not there is named" {
+    # the coordinator waits for it longer than we do
+    kill -STOP "$MUNGED"
+    run -3 "$BUILD/hkctl/hkctl" ping --config "$DIR/hk.conf" --timeout 1s
+    kill -CONT "$MUNGED"
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"no answer"*munged* ]]
+    wait_for hkctl ping
+    # gone for the coordinator alone
+    mv "$DIR/munge" "$DIR/munge.mine"
+    sed "s,^munge-socket = .*,munge-socket = $DIR/munge.mine," "$DIR/hk.conf" \
+        >"$DIR/mine.conf"
+    run -3 "$BUILD/hkctl/hkctl" ping --config "$DIR/mine.conf" --timeout 6s
+    mv "$DIR/munge.mine" "$DIR/munge"
+    [[ $output == *"the coordinator's munge does not answer"* ]]
+    grep -q 'munge does not answer, so nobody new is let in' "$DIR/log"
+    wait_for hkctl ping
 }
 
 @test "every command has a help" {

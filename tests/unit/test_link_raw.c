@@ -253,7 +253,7 @@ static void keep_line (void *arg,
     struct lines *lines = arg;
 
     (void)ids;
-    assert_int_equal (level, LOG_WARNING);
+    assert_true (level == LOG_WARNING || level == LOG_ERR);
     lines->count++;
     snprintf (lines->last, sizeof (lines->last), "%s", text);
 }
@@ -311,6 +311,56 @@ static void what_is_no_key_question_is_counted_and_logged (void **state)
     link_end ();
 }
 
+/* Neither a key nor a HELLO can be vouched for. */
+static void whose_munge_does_not_answer_is_told_and_logged (void **state)
+{
+    struct lines lines = { .count = 0 };
+    struct link_seat *seat;
+    struct raw raw;
+    char *cred = NULL;
+    char *text;
+
+    (void)state;
+    link_begin ();
+    hk_link_server_destroy (lw.server);
+    lw.conf.munge_socket = "/nonexistent/munge";
+    link_open_server ();
+    hk_log_init ("link", LOG_WARNING, keep_line, &lines);
+    seat = link_join ("owner", NULL);
+    UNTIL (seat->downs > 0);
+    if (!strstr (seat->text, "the coordinator's munge does not answer"))
+        fail_msg ("%s", seat->text);
+    raw_open (&raw);
+    text = raw_hello (&raw, "owner", "owner", 42, &cred);
+    raw_ask (&raw, text, "the coordinator's munge does not answer");
+    if (!strstr (lines.last, "munge does not answer, so nobody new is let in"))
+        fail_msg ("%s", lines.last);
+    assert_int_equal (lines.count, 1);
+    free (text);
+    free (cred);
+    raw_close (&raw);
+    hk_log_init ("link", LOG_CRIT, NULL, NULL);
+    link_end ();
+}
+
+static void a_munge_of_one_s_own_that_does_not_answer_is_told (void **state)
+{
+    char good[sizeof (link_munged.socket)];
+    struct link_seat *seat;
+
+    (void)state;
+    link_begin ();
+    memcpy (good, link_munged.socket, sizeof (good));
+    snprintf (
+        link_munged.socket, sizeof (link_munged.socket), "/nonexistent/munge");
+    seat = link_join ("owner", NULL);
+    memcpy (link_munged.socket, good, sizeof (good));
+    UNTIL (seat->downs > 0);
+    if (!strstr (seat->text, "the munge of this host does not answer"))
+        fail_msg ("%s", seat->text);
+    link_end ();
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +370,8 @@ int main (void)
         cmocka_unit_test (a_foreign_session_is_not_heard),
         cmocka_unit_test (rubbish_and_size_end_nothing),
         cmocka_unit_test (what_is_no_key_question_is_counted_and_logged),
+        cmocka_unit_test (whose_munge_does_not_answer_is_told_and_logged),
+        cmocka_unit_test (a_munge_of_one_s_own_that_does_not_answer_is_told),
     };
 
     return cmocka_run_group_tests_name (
