@@ -289,6 +289,7 @@ struct hkc_event {
         struct {
             uint64_t jobid;                  /* 0: any */
             const struct hk_hostlist *hosts; /* NULL: any */
+            const struct hk_rankset *ranks;  /* as in R; NULL: any */
             int signal;
             const char *reason;
             uint32_t userid;
@@ -431,6 +432,24 @@ uint64_t hkc_core_find_end (const struct hkc_core *core,
                             double t_submit,
                             double t_end,
                             const char *digest);
+
+/* An open allocation, recorded or begun; borrowed for the call. */
+struct hkc_alloc_view {
+    uint64_t alloc;
+    uint64_t jobid;
+    uint32_t userid;
+    double t_submit;
+    double t_end;
+    bool begun;
+    const char *R;
+    const struct hk_rankset *ranks;
+    const struct hk_rankset *done; /* those that are free again */
+};
+typedef int (*hkc_alloc_view_f) (void *arg, const struct hkc_alloc_view *view);
+/* In order of arrival.  Returns the first non-zero result of fn, else 0. */
+int hkc_core_each_alloc (const struct hkc_core *core,
+                         hkc_alloc_view_f fn,
+                         void *arg);
 
 /* One part as a person sees it; strings borrowed until the next step. */
 struct hkc_view {

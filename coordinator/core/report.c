@@ -334,6 +334,14 @@ static const char *kill_one (struct hkc_core *core,
     return "signal sent";
 }
 
+static bool is_meant (const struct hkc_part *part, const struct hkc_event *ev)
+{
+    return (!ev->kill.hosts
+            || hk_hostlist_find (ev->kill.hosts, part->host->shown) >= 0)
+           && (!ev->kill.ranks
+               || hk_rankset_intersects (ev->kill.ranks, part->ranks));
+}
+
 int hkc_kill (struct hkc_core *core,
               const struct hkc_event *ev,
               struct hkc_answer *answer)
@@ -347,9 +355,7 @@ int hkc_kill (struct hkc_core *core,
             continue;
         for (uint32_t i = 0; i < a->parts_count; i++) {
             struct hkc_part *p = &a->parts[i];
-            if (p->phase >= HKC_ENDED
-                || (ev->kill.hosts
-                    && hk_hostlist_find (ev->kill.hosts, p->host->shown) < 0))
+            if (p->phase >= HKC_ENDED || !is_meant (p, ev))
                 continue;
             results = hkc_grow (results, &size, n + 1, sizeof (*results));
             results[n].host = hkc_arena_dup (core, p->host->shown);

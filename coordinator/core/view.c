@@ -136,6 +136,29 @@ int hkc_core_each_part (struct hkc_core *core,
     return rc;
 }
 
+int hkc_core_each_alloc (const struct hkc_core *core,
+                         hkc_alloc_view_f fn,
+                         void *arg)
+{
+    int rc = 0;
+
+    for (const struct hkc_alloc *a = core->first; a && rc == 0; a = a->next) {
+        struct hkc_alloc_view v = {
+            .alloc = a->id,
+            .jobid = a->jobid,
+            .userid = a->userid,
+            .t_submit = a->t_submit,
+            .t_end = a->t_end,
+            .begun = a->begun,
+            .R = a->R,
+            .ranks = hk_resource_ranks (a->res),
+            .done = a->done,
+        };
+        rc = fn (arg, &v);
+    }
+    return rc;
+}
+
 int hkc_core_each_host (struct hkc_core *core, hkc_host_view_f fn, void *arg)
 {
     int rc = 0;

@@ -366,6 +366,11 @@ static void *loop (void *arg)
     return NULL;
 }
 
+int hkc_engine_each_alloc (struct hkc_engine *e, hkc_alloc_view_f fn, void *arg)
+{
+    return hkc_core_each_alloc (e->core, fn, arg);
+}
+
 int hkc_engine_start (struct hkc_engine *e, struct hk_error *err)
 {
     int rc;

@@ -37,6 +37,7 @@ void hkc_note_destroy (struct hkc_note *note)
     hk_resource_destroy (note->account);
     free (note->jobs);
     hk_hostlist_destroy (note->hosts);
+    hk_rankset_destroy (note->ranks);
     for (size_t i = 0; i < sizeof (note->texts) / sizeof (note->texts[0]); i++)
         free (note->texts[i]);
     free (note);

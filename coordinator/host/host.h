@@ -20,6 +20,7 @@ struct hkc_engine;
  *     JOB_END (res, hold_begin), JOB_BEGIN, JOB_DROP     a job
  *     SCHED_HELLO, SCHED_READY, SCHED_GONE               its scheduler
  *     FREE_OK, DRAIN_DONE, UNDRAIN_DONE                  what it was told
+ *     KILL                                               an admin's word
  */
 struct hkc_note {
     struct hkc_note *next;
@@ -29,6 +30,7 @@ struct hkc_note {
     struct hk_resource *account; /* owned; ev.sched.account */
     uint64_t *jobs;              /* owned; ev.sched.jobs */
     struct hk_hostlist *hosts;   /* owned; ev.kill.hosts */
+    struct hk_rankset *ranks;    /* owned; ev.kill.ranks */
     char *texts[4];              /* owned */
 };
 
@@ -61,6 +63,14 @@ struct hkc_host_ops {
      * INT64_MAX: whenever).  NULL where there is nothing to do. */
     int64_t (*tick) (void *arg, int64_t now_ms);
 };
+
+/* Between hkc_engine_create and hkc_engine_start: what is open, so that a host
+ * can settle what it does not know the end of.  Returns the first non-zero
+ * result of fn, else 0.
+ */
+int hkc_engine_each_alloc (struct hkc_engine *engine,
+                           hkc_alloc_view_f fn,
+                           void *arg);
 
 /* Any thread: takes the note. */
 void hkc_engine_post (struct hkc_engine *engine, struct hkc_note *note);

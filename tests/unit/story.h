@@ -147,6 +147,7 @@ void undrained (struct story *s,
 /* ---- acts ---- */
 
 void kill_runs (struct story *s, uint64_t jobid, const char *hosts);
+void kill_ranks (struct story *s, uint64_t jobid, const char *ranks);
 void story_event (struct story *s, enum hkc_event_kind kind);
 /* Any event; -1 if it is refused. */
 int story_step (struct story *s,

@@ -170,19 +170,15 @@ void undrained (struct story *s,
     answer_all (s, hosts, &done);
 }
 
-void kill_runs (struct story *s, uint64_t jobid, const char *hosts)
+static void kill_say (struct story *s, struct hkc_event *ev)
 {
-    struct hkc_event ev = { .kind = HKC_EV_KILL };
-    struct hk_hostlist *list = hosts ? hk_hostlist_decode (hosts, NULL) : NULL;
     struct hkc_answer answer;
     struct hk_error err = { "" };
 
-    ev.kill.jobid = jobid;
-    ev.kill.hosts = list;
-    ev.kill.signal = 15;
-    ev.kill.reason = "it hangs";
-    ev.kill.userid = 0;
-    if (story_step (s, &ev, &answer, &err) < 0)
+    ev->kill.signal = 15;
+    ev->kill.reason = "it hangs";
+    ev->kill.userid = 0;
+    if (story_step (s, ev, &answer, &err) < 0)
         fail_msg ("refused: %s", err.text);
     s->results[0] = '\0';
     for (size_t i = 0; i < answer.results_count; i++) {
@@ -195,5 +191,27 @@ void kill_runs (struct story *s, uint64_t jobid, const char *hosts)
                   answer.results[i].text);
     }
     story_turn (s);
+}
+
+void kill_runs (struct story *s, uint64_t jobid, const char *hosts)
+{
+    struct hkc_event ev = { .kind = HKC_EV_KILL };
+    struct hk_hostlist *list = hosts ? hk_hostlist_decode (hosts, NULL) : NULL;
+
+    ev.kill.jobid = jobid;
+    ev.kill.hosts = list;
+    kill_say (s, &ev);
     hk_hostlist_destroy (list);
+}
+
+void kill_ranks (struct story *s, uint64_t jobid, const char *ranks)
+{
+    struct hkc_event ev = { .kind = HKC_EV_KILL };
+    struct hk_rankset *set = hk_rankset_decode (ranks, NULL);
+
+    assert_non_null (set);
+    ev.kill.jobid = jobid;
+    ev.kill.ranks = set;
+    kill_say (s, &ev);
+    hk_rankset_destroy (set);
 }

@@ -1,0 +1,87 @@
+/* test_core_host.c - stories of what a host alone knows and asks */
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/unit/story.h"
+
+/* What a host of ours knows by rank it can say by rank. */
+static void runs_are_killed_by_rank (void **state)
+{
+    struct story *s = *state;
+
+    sched_up (s, "L1");
+    nodes_up (s, "node[0-3]");
+    job_ends (s, 10, "node[0-3]");
+    run_runs (s, "node[0-3]", 10);
+    pass_over (s);
+    kill_ranks (s, 10, "1,3,9");
+    expect (s, "stop node[1,3] 10 15");
+    kill_ranks (s, 11, "0"); /* of another job */
+    expect_nothing (s);
+    assert_string_equal (s->results, "");
+}
+
+static int look_at_alloc (void *arg, const struct hkc_alloc_view *v)
+{
+    char *ranks = hk_rankset_encode (v->ranks);
+    char *done = hk_rankset_encode (v->done);
+    char *text = arg;
+    size_t n = strlen (text);
+
+    snprintf (text + n,
+              256 - n,
+              "%lu uid %u %.1f-%.1f %s %s but %s; ",
+              v->jobid,
+              v->userid,
+              v->t_submit,
+              v->t_end,
+              v->begun ? "begun" : "recorded",
+              ranks,
+              done);
+    assert_non_null (strstr (v->R, "\"R_lite\""));
+    free (ranks);
+    free (done);
+    return v->jobid == 12;
+}
+
+static void what_is_open_can_be_looked_at (void **state)
+{
+    struct story *s = *state;
+    char text[256] = "";
+
+    story_flux (s);
+    sched_up (s, "L1");
+    nodes_up (s, "node[0-3]");
+    for (uint64_t jobid = 10; jobid <= 13; jobid++) {
+        char host[16];
+        snprintf (host, sizeof (host), "node[0-%lu]", jobid - 10);
+        job_ends (s, jobid, host);
+    }
+    job_begins (s, 11);
+    run_well (s, "node1", 11);
+    assert_int_equal (hkc_core_each_alloc (s->core, look_at_alloc, text), 1);
+    assert_string_equal (text,
+                         "10 uid 1000 10.0-10.5 recorded 0 but ; "
+                         "11 uid 1000 11.0-11.5 begun 0-1 but 1; "
+                         "12 uid 1000 12.0-12.5 recorded 0-2 but ; ");
+}
+
+#define A_TEST(name) \
+    cmocka_unit_test_setup_teardown (name, story_set_up, story_tear_down)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        A_TEST (runs_are_killed_by_rank),
+        A_TEST (what_is_open_can_be_looked_at),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
