@@ -342,7 +342,12 @@ int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err)
 
     if (!alloc)
         return hk_error_set (err, ENOENT, "no such allocation");
-    hkc_alloc_begin (core, alloc);
+    /* the manager's own answer to the hello may have it, or come after: its
+     * scheduler counts it */
+    if (core->life_state == HKC_LIFE_ANSWERED)
+        alloc->hold_begin = false; /* begun at ready */
+    else
+        hkc_alloc_begin (core, alloc);
     return 0;
 }
 

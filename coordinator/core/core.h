@@ -195,9 +195,15 @@ enum hkc_event_kind {
     HKC_EV_TICK = 1, /* timers, frees, drains; last of each turn */
     HKC_EV_JOB_END,
     HKC_EV_JOB_END_AGAIN, /* of a closed allocation: job_end.res is borrowed */
-    HKC_EV_JOB_BEGIN,     /* the job manager let go of the ranks */
-    HKC_EV_JOB_DROP,      /* recorded, but the job runs again */
-    HKC_EV_NODE_HELLO,    /* answered by a WELCOME or REFUSE action */
+    /* The job manager let go of the ranks.  Until then an allocation is
+     * recorded alone: nothing of it is started, drained or told at a hello,
+     * since the manager itself tells its scheduler of it, and it stays so over
+     * a restart where a host begins jobs (life_ends_with_link).  Said before
+     * the answer to a hello it is told there, so the manager must not tell it;
+     * said later it is known whole at ready, so the manager must. */
+    HKC_EV_JOB_BEGIN,
+    HKC_EV_JOB_DROP,   /* recorded, but the job runs again */
+    HKC_EV_NODE_HELLO, /* answered by a WELCOME or REFUSE action */
     HKC_EV_NODE_STATE,
     HKC_EV_NODE_RUN,
     HKC_EV_NODE_ALIVE,

@@ -73,6 +73,8 @@ static int load_state (struct hkc_core *core,
     alloc->done = done;
     alloc->known = known;
     alloc->begun = row->begun;
+    /* the host settles it, where a host says what begins */
+    alloc->hold_begin = !row->begun && core->life_ends_with_link;
     alloc->t_first_end = row->t_first_end;
     for (uint32_t i = 0; i < alloc->parts_count; i++) {
         struct hkc_part *p = &alloc->parts[i];

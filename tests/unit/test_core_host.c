@@ -11,6 +11,10 @@
 
 #include "tests/unit/story.h"
 
+#define HELLO "housekeeping: held while the scheduler restarts"
+
+static const bool partial_ok = true;
+
 /* What a host of ours knows by rank it can say by rank. */
 static void runs_are_killed_by_rank (void **state)
 {
@@ -73,6 +77,71 @@ static void what_is_open_can_be_looked_at (void **state)
                          "12 uid 1000 12.0-12.5 recorded 0-2 but ; ");
 }
 
+/* ---- recorded, and not begun ---- */
+
+static void what_is_recorded_is_the_managers_to_tell (void **state)
+{
+    struct story *s = *state;
+
+    story_flux (s);
+    sched_up (s, "L1");
+    nodes_up (s, "node[0-1]");
+    job_ends (s, 10, "node0");
+    job_ends (s, 11, "node1");
+    job_begins (s, 11);
+    sched_gone (s);
+    pass_over (s);
+    sched_hello (s, "L2", partial_ok, "");
+    expect (s, "tell 11 1", "told L2");
+    sched_ready (s, "L2", NULL);
+    expect_nothing (s);
+    job_begins (s, 10); /* it was told to L2 as an active job */
+    expect (s, "start node0 10");
+    run_well (s, "node0", 10);
+    expect (s, "free 10 0 final");
+}
+
+static void after_a_restart_the_host_settles_what_is_recorded (void **state)
+{
+    struct story *s = *state;
+
+    story_flux (s);
+    sched_up (s, "L1");
+    job_ends (s, 10, "node0");
+    job_ends (s, 11, "node1");
+    pass_over (s);
+    story_restart (s);
+    nodes_up (s, "node[0-1]");
+    expect_nothing (s);
+    job_begins (s, 11);
+    expect (s, "start node1 11");
+    sched_hello (s, "L2", partial_ok, "");
+    expect (s, "tell 11 1", "told L2");
+    sched_ready (s, "L2", NULL);
+    expect_nothing (s); /* 10 is still in CLEANUP */
+    job_drops (s, 10);
+    expect_phase (s, 10, "node0", "gone");
+}
+
+static void what_begins_between_answer_and_ready_is_known_whole (void **state)
+{
+    struct story *s = *state;
+
+    story_flux (s);
+    sched_up (s, "L1");
+    nodes_up (s, "node0");
+    job_ends (s, 10, "node0");
+    sched_gone (s);
+    sched_hello (s, "L2", partial_ok, "0");
+    pass_over (s);
+    job_begins (s, 10);
+    expect_nothing (s);
+    sched_ready (s, "L2", NULL);
+    expect (s, "start node0 10");
+    run_well (s, "node0", 10);
+    expect (s, "free 10 0 final");
+}
+
 #define A_TEST(name) \
     cmocka_unit_test_setup_teardown (name, story_set_up, story_tear_down)
 
@@ -81,6 +150,9 @@ int main (void)
     const struct CMUnitTest tests[] = {
         A_TEST (runs_are_killed_by_rank),
         A_TEST (what_is_open_can_be_looked_at),
+        A_TEST (what_is_recorded_is_the_managers_to_tell),
+        A_TEST (after_a_restart_the_host_settles_what_is_recorded),
+        A_TEST (what_begins_between_answer_and_ready_is_known_whole),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
