@@ -325,15 +325,32 @@ void hkc_alloc_begin (struct hkc_core *core, struct hkc_alloc *alloc)
         return;
     alloc->begun = true;
     hkc_alloc_dirty (core, alloc);
-    /* what begins later than a life's ready, its scheduler counts whole */
-    if (core->life_state == HKC_LIFE_READY)
+    /* what begins later than a life's ready, its scheduler counts whole, but
+     * not what the manager itself had forgotten by then */
+    if (core->life_state == HKC_LIFE_READY && !alloc->purged)
         hk_rankset_add_set (alloc->known, hk_resource_ranks (alloc->res));
     if (hkc_active_take (core, alloc->jobid))
         for (uint32_t i = 0; i < alloc->parts_count; i++)
             conflicts_end (core, alloc->parts[i].host, alloc);
     hkc_skip_uncovered (core, alloc);
+    if (core->life_state == HKC_LIFE_HELLO || alloc->purged)
+        hkc_hello_drain (core, alloc);
     for (uint32_t i = 0; i < alloc->parts_count; i++)
         hkc_host_start_next (core, alloc->parts[i].host);
+}
+
+int hkc_job_purged (struct hkc_core *core, const struct hkc_event *ev)
+{
+    struct hkc_alloc *a = zhashx_lookup (core->jobs, &ev->purged.jobid);
+
+    for (; a; a = a->job_next) {
+        if (a->t_submit != ev->purged.t_submit)
+            continue;
+        a->purged = true;
+        if (core->life_state == HKC_LIFE_HELLO)
+            hkc_hello_drain (core, a);
+    }
+    return 0;
 }
 
 int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err)
@@ -344,7 +361,7 @@ int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err)
         return hk_error_set (err, ENOENT, "no such allocation");
     /* the manager's own answer to the hello may have it, or come after: its
      * scheduler counts it */
-    if (core->life_state == HKC_LIFE_ANSWERED)
+    if (core->life_state == HKC_LIFE_ANSWERED && !alloc->purged)
         alloc->hold_begin = false; /* begun at ready */
     else
         hkc_alloc_begin (core, alloc);

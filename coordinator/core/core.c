@@ -141,6 +141,8 @@ int hkc_core_step (struct hkc_core *core,
         return hkc_job_begin (core, ev->job.alloc, err);
     case HKC_EV_JOB_DROP:
         return hkc_job_drop (core, ev->job.alloc, err);
+    case HKC_EV_JOB_PURGED:
+        return hkc_job_purged (core, ev);
     case HKC_EV_NODE_HELLO:
         return hkc_node_hello (core, ev, err);
     case HKC_EV_NODE_STATE:

@@ -202,7 +202,12 @@ enum hkc_event_kind {
      * the answer to a hello it is told there, so the manager must not tell it;
      * said later it is known whole at ready, so the manager must. */
     HKC_EV_JOB_BEGIN,
-    HKC_EV_JOB_DROP,   /* recorded, but the job runs again */
+    HKC_EV_JOB_DROP, /* recorded, but the job runs again */
+    /* The manager no longer has the job: a scheduler that starts cannot be
+     * told of it.  Its held ranks are drained at each hello, by host.  Kept in
+     * memory alone: the host says it again after a restart, before a JOB_BEGIN
+     * if there is one.  A life that is ready goes on as it was. */
+    HKC_EV_JOB_PURGED,
     HKC_EV_NODE_HELLO, /* answered by a WELCOME or REFUSE action */
     HKC_EV_NODE_STATE,
     HKC_EV_NODE_RUN,
@@ -250,6 +255,10 @@ struct hkc_event {
         struct {
             uint64_t alloc;
         } job; /* JOB_BEGIN, JOB_DROP */
+        struct {
+            uint64_t jobid;
+            double t_submit;
+        } purged; /* every open allocation of both */
         struct {
             uint64_t peer;
             const char *host;

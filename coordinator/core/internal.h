@@ -53,6 +53,7 @@ struct hkc_alloc {
     bool begun;
     bool hold_begin;   /* a JOB_BEGIN is to come; else begun by us */
     bool end_repeated; /* while a hello was under way */
+    bool purged;       /* the manager cannot tell of it any more */
     uint64_t pid;
     uint32_t parts_count;
     struct hkc_part *parts;
@@ -305,6 +306,9 @@ int hkc_sched_ready (struct hkc_core *core,
                      const struct hkc_event *ev,
                      struct hk_error *err);
 int hkc_sched_gone (struct hkc_core *core);
+int hkc_job_purged (struct hkc_core *core, const struct hkc_event *ev);
+/* If it cannot be told, or the telling not be believed: drain what is held. */
+void hkc_hello_drain (struct hkc_core *core, struct hkc_alloc *alloc);
 int hkc_free_ok (struct hkc_core *core, uint64_t n);
 void hkc_sched_tick (struct hkc_core *core); /* answer a hello when it can be */
 void hkc_account_compare (struct hkc_core *core,

@@ -192,37 +192,35 @@ static bool any_conflict (const struct hkc_alloc *alloc)
 
 /* Can the allocation be told, and would the telling be believed?  With a part
  * done it cannot without partial-ok, and with it schedulers were seen to lose
- * ranks of such.
+ * ranks of such.  Of a purged job they look for what the manager no longer has.
  */
 static bool needs_drain (const struct hkc_core *core,
                          const struct hkc_alloc *alloc)
 {
-    return core->recover || alloc->done_count > 0 || any_conflict (alloc);
+    return core->recover || alloc->purged || alloc->done_count > 0
+           || any_conflict (alloc);
 }
 
 /* A store that went back in time is not believed of a rank that was due. */
-static bool is_told_held (const struct hkc_core *core,
-                          const struct hkc_part *part)
+static bool is_drained_first (const struct hkc_core *core,
+                              const struct hkc_part *part)
 {
     return !part->conflict
            && (hkc_part_is_held (part)
                || (core->recover && part->phase == HKC_DUE));
 }
 
-static void hello_drains (struct hkc_core *core)
+void hkc_hello_drain (struct hkc_core *core, struct hkc_alloc *alloc)
 {
-    for (struct hkc_alloc *a = core->first; a; a = a->next) {
-        if (!a->begun || !needs_drain (core, a))
-            continue;
-        for (uint32_t i = 0; i < a->parts_count; i++)
-            if (is_told_held (core, &a->parts[i]))
-                hkc_cause_add (core,
-                               a->parts[i].host,
-                               HKC_CAUSE_HELLO,
-                               a->id,
-                               "housekeeping: held while the scheduler "
-                               "restarts");
-    }
+    if (!alloc->begun || !needs_drain (core, alloc))
+        return;
+    for (uint32_t i = 0; i < alloc->parts_count; i++)
+        if (is_drained_first (core, &alloc->parts[i]))
+            hkc_cause_add (core,
+                           alloc->parts[i].host,
+                           HKC_CAUSE_HELLO,
+                           alloc->id,
+                           "housekeeping: held while the scheduler restarts");
 }
 
 int hkc_sched_hello (struct hkc_core *core,
@@ -253,7 +251,8 @@ int hkc_sched_hello (struct hkc_core *core,
     active_set (core, ev);
     begin_recorded (core);
     conflicts_set (core, ev->sched.active);
-    hello_drains (core);
+    for (struct hkc_alloc *a = core->first; a; a = a->next)
+        hkc_hello_drain (core, a);
     return 0;
 }
 
@@ -265,7 +264,7 @@ static bool drains_confirmed (const struct hkc_core *core)
             continue;
         for (uint32_t i = 0; i < a->parts_count; i++) {
             const struct hkc_part *p = &a->parts[i];
-            if (is_told_held (core, p)
+            if (is_drained_first (core, p)
                 && !hkc_host_confirmed (p->host, HKC_CAUSE_HELLO, a->id))
                 return false;
         }
@@ -315,7 +314,7 @@ static void answer (struct hkc_core *core)
     for (a = core->first; a; a = next) {
         bool whole = a->done_count == 0 && !any_conflict (a);
         next = a->next;
-        if (!a->begun || !(core->partial_ok || whole))
+        if (!a->begun || a->purged || !(core->partial_ok || whole))
             continue;
         tell (core, a);
         hkc_due_prune (a);

@@ -84,6 +84,8 @@ uint64_t job_ends (struct story *s, uint64_t jobid, const char *hosts);
 const char *job_ends_again (struct story *s, uint64_t jobid);
 void job_begins (struct story *s, uint64_t jobid);
 void job_drops (struct story *s, uint64_t jobid);
+/* The manager has forgotten it; if at all, it was submitted as ours. */
+void job_purged (struct story *s, uint64_t jobid, bool ours);
 /* With R as it is. */
 uint64_t job_ends_with (struct story *s, uint64_t jobid, const char *R);
 

@@ -174,6 +174,16 @@ void job_drops (struct story *s, uint64_t jobid)
     job_event (s, jobid, HKC_EV_JOB_DROP);
 }
 
+void job_purged (struct story *s, uint64_t jobid, bool ours)
+{
+    struct hkc_event ev = { .kind = HKC_EV_JOB_PURGED };
+
+    ev.purged.jobid = jobid;
+    ev.purged.t_submit = (double)jobid + (ours ? 0 : 1);
+    feed (s, &ev);
+    story_turn (s);
+}
+
 /* ---- nodes ---- */
 
 static uint64_t hello (struct story *s, int i, const char *boot)

@@ -142,6 +142,111 @@ static void what_begins_between_answer_and_ready_is_known_whole (void **state)
     expect (s, "free 10 0 final");
 }
 
+/* ---- a job that the manager has forgotten ---- */
+
+/* Jobs 10 on node0 to node1 and 11 on node2, counted by life L1. */
+static void begin (struct story *s)
+{
+    sched_up (s, "L1");
+    nodes_up (s, "node[0-2]");
+    job_ends (s, 10, "node[0-1]");
+    job_ends (s, 11, "node2");
+    run_runs (s, "node[0-1]", 10);
+    run_runs (s, "node2", 11);
+    pass_over (s);
+}
+
+static void purged_is_drained (struct story *s, bool may_tell_part)
+{
+    begin (s);
+    job_purged (s, 10, true);
+    expect_nothing (s);
+    sched_gone (s);
+    sched_hello (s, "L2", may_tell_part, "");
+    expect (s, "drain node[0-1] " HELLO);
+    drained (s, "node0", HKC_DRAIN_OK, NULL);
+    expect_nothing (s);
+    drained (s, "node1", HKC_DRAIN_OK, NULL);
+    expect (s, "tell 11 2", "told L2");
+    expect_phase (s, 10, "node[0-1]", "running purged");
+    expect_act (s, 10, "node0", "wait until it is done, or hkctl kill");
+    sched_ready (s, "L2", "2");
+    expect_nothing (s); /* drained while it is held */
+    run_ends (s, "node0", 10, HK_OUTCOME_SUCCESS);
+    expect (s, "undrain node0 " HELLO); /* nothing is freed */
+    expect_phase (s, 10, "node0", "gone");
+    run_ends (s, "node1", 10, HK_OUTCOME_SUCCESS);
+    expect (s, "undrain node1 " HELLO);
+    expect_phase (s, 10, "node[0-1]", "gone");
+}
+
+static void a_purged_job_is_drained_and_not_told (void **state)
+{
+    purged_is_drained (*state, partial_ok);
+}
+
+static void nor_is_it_without_partial_ok (void **state)
+{
+    purged_is_drained (*state, !partial_ok);
+}
+
+static void a_ready_life_goes_on_with_a_purged_job (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    job_purged (s, 10, true);
+    run_ends (s, "node[0-1]", 10, HK_OUTCOME_SUCCESS);
+    later (s, 100);
+    expect (s, "free 10 0-1 final");
+}
+
+static void another_job_of_that_id_is_not_purged (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    job_purged (s, 10, false);
+    sched_gone (s);
+    sched_hello (s, "L2", partial_ok, "");
+    expect (s, "tell 10 0-1", "tell 11 2", "told L2");
+    expect_phase (s, 10, "node[0-1]", "running");
+}
+
+static void a_job_is_purged_while_a_hello_is_under_way (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    run_ends (s, "node1", 10, HK_OUTCOME_SUCCESS);
+    sched_gone (s);
+    pass_over (s);
+    sched_hello (s, "L2", partial_ok, ""); /* node0 is drained first */
+    job_purged (s, 11, true);
+    expect (s, "drain node[0,2] " HELLO);
+    drained (s, "node[0,2]", HKC_DRAIN_OK, NULL);
+    expect (s, "tell 10 0-1 free 1", "told L2");
+}
+
+/* The host had not heard the end of it: the manager lost the job instead. */
+static void what_the_manager_never_told_is_begun_and_drained (void **state)
+{
+    struct story *s = *state;
+
+    story_flux (s);
+    sched_up (s, "L1");
+    nodes_up (s, "node[0-1]");
+    job_ends (s, 10, "node[0-1]");
+    pass_over (s);
+    job_purged (s, 10, true);
+    job_begins (s, 10);
+    expect (s, "start node[0-1] 10", "drain node[0-1] " HELLO);
+    drained (s, "node[0-1]", HKC_DRAIN_OK, NULL);
+    run_well (s, "node[0-1]", 10);
+    expect (s, "undrain node[0-1] " HELLO);
+    expect_phase (s, 10, "node[0-1]", "gone");
+}
+
 #define A_TEST(name) \
     cmocka_unit_test_setup_teardown (name, story_set_up, story_tear_down)
 
@@ -153,6 +258,12 @@ int main (void)
         A_TEST (what_is_recorded_is_the_managers_to_tell),
         A_TEST (after_a_restart_the_host_settles_what_is_recorded),
         A_TEST (what_begins_between_answer_and_ready_is_known_whole),
+        A_TEST (a_purged_job_is_drained_and_not_told),
+        A_TEST (nor_is_it_without_partial_ok),
+        A_TEST (a_ready_life_goes_on_with_a_purged_job),
+        A_TEST (another_job_of_that_id_is_not_purged),
+        A_TEST (a_job_is_purged_while_a_hello_is_under_way),
+        A_TEST (what_the_manager_never_told_is_begun_and_drained),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
