@@ -86,7 +86,7 @@ void hkc_account_compare (struct hkc_core *core,
             there = part_within (&memo, p, account);
             if (known && !there)
                 lacking (core, p);
-            else if (core->online && there) {
+            else if (core->online && there && !p->misplaced) {
                 hk_rankset_add_set (a->known, p->ranks);
                 hkc_alloc_dirty (core, a);
                 known = true;

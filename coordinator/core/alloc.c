@@ -142,6 +142,7 @@ void hkc_alloc_parts (struct hkc_core *core, struct hkc_alloc *alloc)
         if (strcmp (host->shown, name))
             hkc_strset (&host->shown, name);
         host_append (host, part);
+        hkc_part_place (core, part);
         i++;
     }
     core->held_count += alloc->parts_count;

@@ -59,6 +59,7 @@ void hkc_core_destroy (struct hkc_core *core)
     zhashx_destroy (&core->allocs);
     zhashx_destroy (&core->jobs);
     zhashx_destroy (&core->peers);
+    hk_hostlist_destroy (core->inventory);
     free (core->life);
     free (core->recover);
     free (core->actions);
@@ -143,6 +144,8 @@ int hkc_core_step (struct hkc_core *core,
         return hkc_job_drop (core, ev->job.alloc, err);
     case HKC_EV_JOB_PURGED:
         return hkc_job_purged (core, ev);
+    case HKC_EV_HOSTS:
+        return hkc_inventory (core, ev->inventory.hosts, err);
     case HKC_EV_NODE_HELLO:
         return hkc_node_hello (core, ev, err);
     case HKC_EV_NODE_STATE:

@@ -208,6 +208,11 @@ enum hkc_event_kind {
      * memory alone: the host says it again after a restart, before a JOB_BEGIN
      * if there is one.  A life that is ready goes on as it was. */
     HKC_EV_JOB_PURGED,
+    /* Which host has which rank now, said before a hello: R of an older start
+     * of the manager may have them at others.  A part of which one is, is not
+     * told at a hello, and its host is drained by name first.  Copied; kept in
+     * memory alone.  A life that is ready goes on as it was. */
+    HKC_EV_HOSTS,
     HKC_EV_NODE_HELLO, /* answered by a WELCOME or REFUSE action */
     HKC_EV_NODE_STATE,
     HKC_EV_NODE_RUN,
@@ -260,6 +265,9 @@ struct hkc_event {
             double t_submit;
         } purged; /* every open allocation of both */
         struct {
+            const struct hk_hostlist *hosts; /* by rank; NULL: as R says */
+        } inventory;                         /* HOSTS */
+        struct {
             uint64_t peer;
             const char *host;
             const char *short_host;
@@ -289,7 +297,7 @@ struct hkc_event {
             bool partial_ok;
             uint64_t last_free;
             uint64_t tag; /* HELLO: given back with its answer */
-            const struct hk_rankset *active; /* NULL: none */
+            const struct hk_rankset *active; /* as they are now; NULL: none */
             const uint64_t *jobs;            /* ids of the active jobs */
             size_t jobs_count;
             const struct hk_resource *account; /* NULL: unavailable */
@@ -372,7 +380,7 @@ struct hkc_action {
             uint64_t n;
             const char *life;
             const char *host;
-            const char *ranks;
+            const char *ranks; /* "" if R has none of them right */
             const char *reason;
         } drain; /* DRAIN, UNDRAIN */
         struct {

@@ -126,7 +126,8 @@ static char *ranks_of (struct hkc_core *core, const struct hkc_host *host)
     char *text, *copy;
 
     for (const struct hkc_part *p = host->parts; p; p = p->next_on_host)
-        hk_rankset_add_set (set, p->ranks);
+        if (!p->misplaced) /* those are another host's now */
+            hk_rankset_add_set (set, p->ranks);
     if (!(text = hk_rankset_encode (set)))
         abort ();
     copy = hkc_arena_dup (core, text);

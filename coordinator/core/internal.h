@@ -23,6 +23,7 @@ struct hkc_part {
     int stop_signal; /* an admin's kill that is to reach the node */
     bool start_sent; /* START may have been delivered */
     bool conflict;   /* an active job holds the rank */
+    bool misplaced;  /* one of its ranks is another host now */
     bool covered;    /* `hosts` names it: we act here */
     bool dirty;
     bool seen; /* in the state that is being heard */
@@ -139,11 +140,12 @@ struct hkc_core {
     int64_t ready_ms; /* ready to hear; silence counts from here */
     int64_t now_ms;   /* of the event under way */
     double wall;
-    zhashx_t *hosts;   /* name -> host */
-    zhashx_t *aliases; /* short name -> host, or &hkc_ambiguous */
-    zhashx_t *allocs;  /* id -> alloc */
-    zhashx_t *jobs;    /* job id -> first alloc */
-    zhashx_t *peers;   /* peer -> host */
+    zhashx_t *hosts;               /* name -> host */
+    zhashx_t *aliases;             /* short name -> host, or &hkc_ambiguous */
+    zhashx_t *allocs;              /* id -> alloc */
+    zhashx_t *jobs;                /* job id -> first alloc */
+    zhashx_t *peers;               /* peer -> host */
+    struct hk_hostlist *inventory; /* host of each rank; NULL: as R says */
     struct hkc_alloc *first, *last;
     struct hkc_alloc *freeing;
     struct hkc_host *review;
@@ -318,6 +320,15 @@ struct hkc_row_free hkc_free_borrow (struct hkc_core *core,
                                      const struct hkc_row_free *row);
 void hkc_free_row_destroy (struct hkc_row_free *row);
 void hkc_recover_set (struct hkc_core *core, const char *why);
+
+/* place.c: where R says a rank is, and where it is */
+int hkc_inventory (struct hkc_core *core,
+                   const struct hk_hostlist *hosts,
+                   struct hk_error *err);
+void hkc_part_place (struct hkc_core *core, struct hkc_part *part);
+/* The hosts of ranks as they are now; NULL where that is not known. */
+struct hk_hostlist *hkc_hosts_of (const struct hkc_core *core,
+                                  const struct hk_rankset *ranks);
 
 /* core.c */
 void hkc_core_covers_anew (struct hkc_core *core);

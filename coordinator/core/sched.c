@@ -158,6 +158,16 @@ static void conflict_set (struct hkc_core *core, struct hkc_part *p, bool now)
     }
 }
 
+/* A rank of R that is another host now says nothing: the host's name does. */
+static bool is_active (const struct hkc_part *part,
+                       const struct hk_rankset *active,
+                       const struct hk_hostlist *hosts)
+{
+    if (part->misplaced)
+        return hosts && hk_hostlist_find (hosts, part->host->shown) >= 0;
+    return active && hk_rankset_intersects (active, part->ranks);
+}
+
 /* An active job holds the rank: it is not ours to tell, start on or free.  A
  * rank that was due could be placed on as soon as a life did not count it: it
  * is closed out.
@@ -165,13 +175,14 @@ static void conflict_set (struct hkc_core *core, struct hkc_part *p, bool now)
 static void conflicts_set (struct hkc_core *core,
                            const struct hk_rankset *active)
 {
+    struct hk_hostlist *hosts = hkc_hosts_of (core, active);
     struct hkc_alloc *next;
 
     for (struct hkc_alloc *a = core->first; a; a = next) {
         next = a->next;
         for (uint32_t i = 0; a->begun && i < a->parts_count; i++) {
             struct hkc_part *p = &a->parts[i];
-            bool now = active && hk_rankset_intersects (active, p->ranks);
+            bool now = is_active (p, active, hosts);
             if (p->phase == HKC_DUE && now)
                 hkc_part_done (core, p);
             else if (p->phase < HKC_DUE)
@@ -180,12 +191,19 @@ static void conflicts_set (struct hkc_core *core,
         hkc_due_prune (a);
         hkc_alloc_close_if_done (core, a);
     }
+    hk_hostlist_destroy (hosts);
 }
 
-static bool any_conflict (const struct hkc_alloc *alloc)
+/* A rank that an active job holds, or that is another host than R says. */
+static bool is_not_told (const struct hkc_part *part)
+{
+    return part->conflict || part->misplaced;
+}
+
+static bool any_not_told (const struct hkc_alloc *alloc)
 {
     for (uint32_t i = 0; i < alloc->parts_count; i++)
-        if (alloc->parts[i].conflict && alloc->parts[i].phase != HKC_DONE)
+        if (is_not_told (&alloc->parts[i]) && alloc->parts[i].phase != HKC_DONE)
             return true;
     return false;
 }
@@ -198,7 +216,7 @@ static bool needs_drain (const struct hkc_core *core,
                          const struct hkc_alloc *alloc)
 {
     return core->recover || alloc->purged || alloc->done_count > 0
-           || any_conflict (alloc);
+           || any_not_told (alloc);
 }
 
 /* A store that went back in time is not believed of a rank that was due. */
@@ -279,12 +297,11 @@ static void tell (struct hkc_core *core, struct hkc_alloc *alloc)
 
     for (uint32_t i = 0; i < alloc->parts_count; i++) {
         struct hkc_part *p = &alloc->parts[i];
-        if (p->conflict)
+        bool goes = p->phase == HKC_DUE && core->partial_ok && !core->recover;
+        if (goes || is_not_told (p))
             hk_rankset_add_set (gone, p->ranks);
-        else if (p->phase == HKC_DUE && core->partial_ok && !core->recover) {
-            hk_rankset_add_set (gone, p->ranks);
+        if (goes)
             hkc_part_done (core, p);
-        }
     }
     hk_rankset_add_set (alloc->known, hk_resource_ranks (alloc->res));
     hk_rankset_remove_set (alloc->known, gone);
@@ -312,7 +329,7 @@ static void answer (struct hkc_core *core)
     struct hkc_action *act;
 
     for (a = core->first; a; a = next) {
-        bool whole = a->done_count == 0 && !any_conflict (a);
+        bool whole = a->done_count == 0 && !any_not_told (a);
         next = a->next;
         if (!a->begun || a->purged || !(core->partial_ok || whole))
             continue;

@@ -39,6 +39,8 @@ const char *hkc_part_marks (struct hkc_core *core, const struct hkc_part *part)
         && hk_conf_policy (core->conf, host->shown)->on_failure
                == HK_ON_FAILURE_HOLD)
         return "hold";
+    if (part->misplaced)
+        return "misplaced";
     return part->alloc->purged ? "purged" : "";
 }
 
@@ -96,6 +98,10 @@ static void explain (const struct hkc_core *core,
     else if (part->phase == HKC_DUE && !v->in_known && !core->account_spoken)
         v->reason = "the scheduler said nothing of it",
         v->act = "reload the scheduler";
+    else if (part->misplaced && part->phase < HKC_ENDED)
+        v->reason = "its rank is another host now: drained by name while it "
+                    "is held",
+        v->act = "wait until it is done, or hkctl kill";
     else if (part->alloc->purged && part->phase < HKC_ENDED)
         v->reason = "its job is purged: drained while it is held, since no "
                     "scheduler is told of it",

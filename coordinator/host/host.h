@@ -18,6 +18,8 @@ struct hkc_engine;
  * which takes it.  Events of a host:
  *
  *     JOB_END (res, hold_begin), JOB_BEGIN, JOB_DROP     a job
+ *     JOB_PURGED
+ *     HOSTS                                              ranks and hosts
  *     SCHED_HELLO, SCHED_READY, SCHED_GONE               its scheduler
  *     FREE_OK, DRAIN_DONE, UNDRAIN_DONE                  what it was told
  *     KILL                                               an admin's word
@@ -29,7 +31,7 @@ struct hkc_note {
     struct hk_rankset *active;   /* owned; ev.sched.active */
     struct hk_resource *account; /* owned; ev.sched.account */
     uint64_t *jobs;              /* owned; ev.sched.jobs */
-    struct hk_hostlist *hosts;   /* owned; ev.kill.hosts */
+    struct hk_hostlist *hosts;   /* owned; ev.kill.hosts or .inventory.hosts */
     struct hk_rankset *ranks;    /* owned; ev.kill.ranks */
     char *texts[4];              /* owned */
 };

@@ -134,6 +134,8 @@ void sched_online (struct story *s,
                    const char *active,
                    const char *account);
 void sched_gone (struct story *s);
+/* The host of each rank from 0 on, as they are now; NULL: not known. */
+void ranks_are (struct story *s, const char *hosts);
 /* Hello with nothing active and partial-ok, ready without account. */
 void sched_up (struct story *s, const char *life);
 

@@ -104,6 +104,16 @@ void sched_gone (struct story *s)
     feed (s, &ev);
 }
 
+void ranks_are (struct story *s, const char *hosts)
+{
+    struct hkc_event ev = { .kind = HKC_EV_HOSTS };
+    struct hk_hostlist *list = hosts ? hk_hostlist_decode (hosts, NULL) : NULL;
+
+    ev.inventory.hosts = list;
+    feed (s, &ev);
+    hk_hostlist_destroy (list);
+}
+
 void sched_up (struct story *s, const char *life)
 {
     sched_hello (s, life, true, "");

@@ -247,6 +247,165 @@ static void what_the_manager_never_told_is_begun_and_drained (void **state)
     expect_phase (s, 10, "node[0-1]", "gone");
 }
 
+/* ---- ranks that are other hosts than R says ---- */
+
+/* node1 is gone from the inventory, and node2 is rank 1 now. */
+static void begin_renumbered (struct story *s)
+{
+    sched_up (s, "L1");
+    nodes_up (s, "node[0-3]");
+    job_ends (s, 10, "node[0-2]");
+    run_runs (s, "node[0-2]", 10);
+    sched_gone (s);
+    pass_over (s);
+    ranks_are (s, "node[0,2-3]");
+    expect_nothing (s);
+    expect_phase (s, 10, "node0", "running");
+    expect_phase (s, 10, "node[1-2]", "running misplaced");
+    expect_act (s, 10, "node1", "wait until it is done, or hkctl kill");
+}
+
+static void misplaced_ranks_are_told_as_free (void **state)
+{
+    struct story *s = *state;
+
+    begin_renumbered (s);
+    sched_hello (s, "L2", partial_ok, "");
+    expect (s, "drain node[0-2] " HELLO);
+    drained (s, "node[0,2]", HKC_DRAIN_OK, NULL);
+    expect_nothing (s);
+    drained (s, "node1", HKC_DRAIN_NOT_FOUND, NULL);
+    expect (s, "tell 10 0-2 free 1-2", "told L2");
+    sched_ready (s, "L2", "0");
+    expect (s, "undrain node0 " HELLO);
+    undrained (s, "node0", HKC_DRAIN_OK);
+    run_ends (s, "node2", 10, HK_OUTCOME_SUCCESS);
+    expect (s, "undrain node2 " HELLO); /* no free: it is not rank 2 */
+    expect_phase (s, 10, "node2", "gone");
+    run_ends (s, "node[0-1]", 10, HK_OUTCOME_SUCCESS);
+    later (s, 100);
+    expect (s, "free 10 0 final");
+    expect_phase (s, 10, "node[0-2]", "gone");
+}
+
+static void without_partial_ok_nothing_of_it_is_told (void **state)
+{
+    struct story *s = *state;
+
+    begin_renumbered (s);
+    sched_hello (s, "L2", !partial_ok, "");
+    expect (s, "drain node[0-2] " HELLO);
+    drained (s, "node[0-2]", HKC_DRAIN_OK, NULL);
+    expect (s, "told L2");
+    sched_ready (s, "L2", NULL);
+    expect_nothing (s);
+    run_ends (s, "node[0-2]", 10, HK_OUTCOME_SUCCESS);
+    later (s, 100);
+    expect (s, "undrain node[0-2] " HELLO);
+    expect_phase (s, 10, "node[0-2]", "gone");
+}
+
+/* Rank 1 is node2 now: a job there conflicts with what node2 still has, not
+ * with node1.
+ */
+static void active_jobs_are_where_ranks_are_now (void **state)
+{
+    struct story *s = *state;
+
+    begin_renumbered (s);
+    sched_hello (s, "L2", partial_ok, "1");
+    expect_phase (s, 10, "node1", "running misplaced");
+    expect_phase (s, 10, "node2", "running conflict");
+    expect (s,
+            "drain node[0-1] " HELLO,
+            "drain node2 housekeeping: an active job holds a rank whose "
+            "housekeeping is not done");
+}
+
+static void a_due_rank_that_is_another_host_is_closed_out (void **state)
+{
+    struct story *s = *state;
+
+    begin_renumbered (s);
+    run_ends (s, "node[1-2]", 10, HK_OUTCOME_SUCCESS);
+    sched_hello (s, "L2", partial_ok, "");
+    expect (s, "drain node0 " HELLO);
+    drained (s, "node0", HKC_DRAIN_OK, NULL);
+    expect (s, "tell 10 0-2 free 1-2", "told L2");
+    expect_phase (s, 10, "node[1-2]", "gone");
+}
+
+static void a_ready_life_goes_on_when_ranks_are_said (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    ranks_are (s, "node[2,1,0]");
+    expect_nothing (s);
+    run_ends (s, "node[0-1]", 10, HK_OUTCOME_SUCCESS);
+    later (s, 100);
+    expect (s, "free 10 0-1 final");
+    run_ends (s, "node2", 11, HK_OUTCOME_SUCCESS);
+    expect (s, "free 11 2 final");
+}
+
+static void ranks_are_said_while_a_hello_is_under_way (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    run_ends (s, "node1", 10, HK_OUTCOME_SUCCESS);
+    sched_gone (s);
+    pass_over (s);
+    sched_hello (s, "L2", partial_ok, "");
+    expect (s, "drain node0 " HELLO);
+    ranks_are (s, "node[0-1]");
+    expect (s, "drain node2 " HELLO);
+    drained (s, "node[0,2]", HKC_DRAIN_OK, NULL);
+    expect (s, "tell 10 0-1 free 1", "told L2");
+}
+
+static void ranks_where_r_says_change_nothing (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    sched_gone (s);
+    ranks_are (s, "node3");
+    ranks_are (s, "node[0-9]");
+    sched_hello (s, "L2", partial_ok, "");
+    expect (s, "tell 10 0-1", "tell 11 2", "told L2");
+    sched_gone (s);
+    ranks_are (s, "node3");
+    ranks_are (s, NULL);
+    sched_hello (s, "L3", partial_ok, "");
+    expect (s, "tell 10 0-1", "tell 11 2", "told L3");
+}
+
+/* Its account is by rank: it says nothing of what is elsewhere. */
+static void online_before_us_it_does_not_count_what_is_misplaced (void **state)
+{
+    struct story *s = *state;
+
+    begin (s);
+    sched_gone (s);
+    story_flux (s);
+    nodes_up (s, "node[0-2]");
+    ranks_are (s, "node[0,2,1]");
+    pass_over (s);
+    sched_online (s, "L2", "", "0-2");
+    expect (s,
+            "drain node[1-2] housekeeping: held, and the scheduler may not "
+            "know it");
+    drained (s, "node[1-2]", HKC_DRAIN_OK, NULL);
+    run_ends (s, "node[0-1]", 10, HK_OUTCOME_SUCCESS);
+    later (s, 100);
+    expect (s,
+            "free 10 0 final",
+            "undrain node1 housekeeping: held, and the scheduler may not "
+            "know it");
+}
+
 #define A_TEST(name) \
     cmocka_unit_test_setup_teardown (name, story_set_up, story_tear_down)
 
@@ -264,6 +423,14 @@ int main (void)
         A_TEST (another_job_of_that_id_is_not_purged),
         A_TEST (a_job_is_purged_while_a_hello_is_under_way),
         A_TEST (what_the_manager_never_told_is_begun_and_drained),
+        A_TEST (misplaced_ranks_are_told_as_free),
+        A_TEST (without_partial_ok_nothing_of_it_is_told),
+        A_TEST (active_jobs_are_where_ranks_are_now),
+        A_TEST (a_due_rank_that_is_another_host_is_closed_out),
+        A_TEST (a_ready_life_goes_on_when_ranks_are_said),
+        A_TEST (ranks_are_said_while_a_hello_is_under_way),
+        A_TEST (ranks_where_r_says_change_nothing),
+        A_TEST (online_before_us_it_does_not_count_what_is_misplaced),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
