@@ -57,9 +57,14 @@ static int from_note (struct hkc_engine *e,
                       struct hkc_note *note,
                       struct hkc_input *in)
 {
-    struct owner *owner = calloc (1, sizeof (*owner));
+    struct owner *owner;
+    struct hk_error err;
 
-    if (!owner)
+    if (hkc_note_decode (note, &err) < 0) {
+        hkc_note_refuse (e, note, &err);
+        return 0;
+    }
+    if (!(owner = calloc (1, sizeof (*owner))))
         abort (); /* it is out of the queue: losing it would lose a job */
     owner->note = note;
     in->owner = owner;
@@ -146,18 +151,10 @@ static int job_end (struct hkc_engine *e,
 
     if (!text)
         return refuse (e, peer, msg, "out of memory");
-    in->ev.job_end.res = hk_resource_decode (text, &err);
+    in->ev.job_end.res = hkc_job_resource (text, &err);
     free (text);
-    if (!in->ev.job_end.res) {
-        hk_error_prefix (&err, "R");
+    if (!in->ev.job_end.res)
         return refuse (e, peer, msg, err.text);
-    }
-    if (hk_rankset_count (hk_resource_ranks (in->ev.job_end.res))
-        > HK_JOB_RANKS_LIMIT) {
-        hk_resource_destroy (in->ev.job_end.res);
-        in->ev.job_end.res = NULL;
-        return refuse (e, peer, msg, "R: more ranks than a job may have");
-    }
     in->ev.kind = HKC_EV_JOB_END;
     in->ev.job_end.alloc = hk_random_u63 ();
     in->ev.job_end.jobid = msg->job_end.jobid;
@@ -374,7 +371,8 @@ int hkc_receive (void *arg, enum hkc_collect how, struct hkc_input *in)
                 keep_gone (e, in);
         return 0;
     }
-    if ((note = hkc_mailbox_take (&e->mailbox)))
-        return from_note (e, note, in);
+    while ((note = hkc_mailbox_take (&e->mailbox)))
+        if (from_note (e, note, in))
+            return 1;
     return from_link (e, how, in);
 }

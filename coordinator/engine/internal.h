@@ -70,6 +70,14 @@ struct hkc_engine {
     bool started;
 };
 
+/* note.c: R of a job that ended; NULL with what is wrong with it */
+struct hk_resource *hkc_job_resource (const char *text, struct hk_error *err);
+/* What a host gave as text. -1: the note is refused. */
+int hkc_note_decode (struct hkc_note *note, struct hk_error *err);
+void hkc_note_refuse (struct hkc_engine *e,
+                      struct hkc_note *note,
+                      const struct hk_error *err); /* takes note; uses errno */
+
 /* input.c: a message or a note becomes an input of the turn */
 int hkc_receive (void *arg, enum hkc_collect how, struct hkc_input *in);
 void hkc_release (void *arg, struct hkc_input *in);

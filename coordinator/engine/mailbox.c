@@ -7,42 +7,6 @@
 #include <unistd.h>
 #include "coordinator/engine/internal.h"
 
-struct hkc_note *hkc_note_create (enum hkc_event_kind kind)
-{
-    struct hkc_note *note = calloc (1, sizeof (*note));
-
-    if (note)
-        note->ev.kind = kind;
-    return note;
-}
-
-const char *hkc_note_text (struct hkc_note *note, const char *text)
-{
-    if (!text)
-        return NULL;
-    for (size_t i = 0; i < sizeof (note->texts) / sizeof (note->texts[0]); i++)
-        if (!note->texts[i])
-            return note->texts[i] = strdup (text);
-    errno = ENOMEM;
-    return NULL;
-}
-
-void hkc_note_destroy (struct hkc_note *note)
-{
-    if (!note)
-        return;
-    if (note->ev.kind == HKC_EV_JOB_END)
-        hk_resource_destroy (note->ev.job_end.res);
-    hk_rankset_destroy (note->active);
-    hk_resource_destroy (note->account);
-    free (note->jobs);
-    hk_hostlist_destroy (note->hosts);
-    hk_rankset_destroy (note->ranks);
-    for (size_t i = 0; i < sizeof (note->texts) / sizeof (note->texts[0]); i++)
-        free (note->texts[i]);
-    free (note);
-}
-
 int hkc_mailbox_init (struct hkc_mailbox *box, struct hk_error *err)
 {
     box->first = NULL;

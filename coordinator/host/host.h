@@ -17,7 +17,8 @@ struct hkc_engine;
  * hkc_note_create, filled in (text by hkc_note_text), given to hkc_engine_post,
  * which takes it.  Events of a host:
  *
- *     JOB_END (res, hold_begin), JOB_BEGIN, JOB_DROP     a job
+ *     JOB_END (res or R_text, hold_begin; alloc 0: the
+ *       engine draws one), JOB_BEGIN, JOB_DROP           a job
  *     JOB_PURGED
  *     HOSTS                                              ranks and hosts
  *     SCHED_HELLO, SCHED_READY, SCHED_GONE               its scheduler
@@ -33,7 +34,13 @@ struct hkc_note {
     uint64_t *jobs;              /* owned; ev.sched.jobs */
     struct hk_hostlist *hosts;   /* owned; ev.kill.hosts or .inventory.hosts */
     struct hk_rankset *ranks;    /* owned; ev.kill.ranks */
-    char *texts[4];              /* owned */
+    /* Owned; decoded in the engine's thread, so that a host's need not read
+     * the R of 16,384 nodes.  JOB_END where ev.job_end.res is NULL: one that
+     * is no R answers the tag with EINVAL.  SCHED_READY where ev.sched.account
+     * is NULL: one that is none counts as unavailable. */
+    char *R_text;
+    char *account_text;
+    char *texts[4]; /* owned */
 };
 
 struct hkc_note *hkc_note_create (enum hkc_event_kind kind);
