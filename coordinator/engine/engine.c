@@ -90,7 +90,7 @@ static void op_store_state (void *arg, const struct hk_error *err)
     struct hkc_engine *e = arg;
 
     if (err) {
-        snprintf (e->store_error, sizeof (e->store_error), "%s", err->text);
+        hkc_trouble_set (e, e->store_error, err->text);
         e->store_error_t = hk_wall ();
         hk_log (LOG_ALERT,
                 "the store cannot be written: %s; nothing is "
@@ -100,7 +100,7 @@ static void op_store_state (void *arg, const struct hk_error *err)
         hk_log (LOG_NOTICE,
                 "the store can be written again after %.0f s",
                 hk_wall () - e->store_error_t);
-        e->store_error[0] = '\0';
+        hkc_trouble_set (e, e->store_error, "");
     }
 }
 
@@ -120,31 +120,6 @@ static const struct hkc_ops ops = {
     .look_put_off = hkc_look_put_off,
     .store_state = op_store_state,
 };
-
-static void link_conf (const struct hkc_engine *e,
-                       const struct hk_conf *conf,
-                       struct hk_link_conf *out)
-{
-    *out = (struct hk_link_conf){
-        .bind = conf->bind,
-        .node_port = conf->node_port,
-        .client_port = conf->client_port,
-        .key_port = conf->key_port,
-        .state_dir = conf->state_dir,
-        .munge_socket = conf->munge_socket,
-        .node_connections = conf->node_connections,
-        .client_connections = conf->client_connections,
-        .guest_access = conf->guest_access,
-        .own_uid = geteuid (),
-        .admin_uids = conf->admin_uids,
-        .admin_uids_count = conf->admin_uids_count,
-        .manager_uid = conf->manager_uid,
-        .instance = hkc_store_instance (e->store),
-        .start = hkc_store_start (e->store),
-        .heartbeat_ms = conf->heartbeat_ms,
-        .reconcile_ms = conf->reconcile_ms,
-    };
-}
 
 struct load {
     struct hkc_core *core;
@@ -203,7 +178,6 @@ static void ask_free (void **item)
 
 static int engine_open (struct hkc_engine *e, struct hk_error *err)
 {
-    struct hk_link_conf lc;
     struct hkc_ops bound = ops;
 
     if (hkc_mailbox_init (&e->mailbox, err) < 0
@@ -212,8 +186,7 @@ static int engine_open (struct hkc_engine *e, struct hk_error *err)
         || !(e->checkpoint = hkc_checkpoint_create (e->store, err))
         || core_open (e, err) < 0 || wake_open (e, err) < 0)
         return -1;
-    link_conf (e, e->conf, &lc);
-    if (!(e->link = hk_link_server_create (&lc, err)))
+    if (hkc_link_open (e, err) < 0)
         return -1;
     bound.arg = e;
     if (!(e->turn = hkc_turn_create (e->core, &bound)))
@@ -234,6 +207,7 @@ struct hkc_engine *hkc_engine_create (struct hk_conf *conf,
     e->conf = conf;
     e->host = *host;
     e->wake_fd = -1;
+    pthread_mutex_init (&e->trouble_mutex, NULL);
     e->peers = hkc_idhash_create ();
     e->asks = hkc_idhash_create ();
     e->relays = zhashx_new ();
@@ -275,6 +249,7 @@ void hkc_engine_destroy (struct hkc_engine *e)
     hk_conf_destroy (atomic_load (&e->next_conf));
     hk_conf_destroy (e->old_conf);
     hk_conf_destroy (e->conf);
+    pthread_mutex_destroy (&e->trouble_mutex);
     free (e);
 }
 
@@ -284,15 +259,12 @@ void hkc_engine_destroy (struct hkc_engine *e)
 static void reload_take (struct hkc_engine *e)
 {
     struct hk_conf *next = atomic_exchange (&e->next_conf, NULL);
-    struct hk_link_conf lc;
     struct hk_error err;
     struct hkc_event ev = { .kind = HKC_EV_CONF };
 
     if (!next)
         return;
-    link_conf (e, next, &lc);
-    if (hk_link_server_reload (e->link, &lc, &err) < 0)
-        hk_log (LOG_ERR, "the link stays as it was: %s", err.text);
+    hkc_link_reload (e, next);
     ev.now_ms = hk_boot_ms ();
     ev.wall = hk_wall ();
     ev.conf = next;
@@ -346,10 +318,11 @@ static void *loop (void *arg)
     int rc = 0;
 
     while (!atomic_load (&e->quit)) {
-        hk_link_server_wait (
-            e->link, e->wake_fd, rc > 0 ? 0 : wait_ms (e, host_ms));
+        hkc_link_wait (e, rc > 0 ? 0 : wait_ms (e, host_ms));
         if (!hkc_turn_is_stuck (e->turn))
             reload_take (e);
+        if (!e->link)
+            hkc_link_tick (e);
         if ((rc = hkc_turn_run (e->turn, &err)) < 0)
             break;
         if (e->host.tick)

@@ -325,8 +325,9 @@ static int from_link (struct hkc_engine *e,
     struct hk_peer *peer;
     struct hk_msg msg;
 
-    while (hk_link_server_next (e->link, hk_boot_ms (), &event, &peer, &msg)
-           > 0) {
+    while (e->link
+           && hk_link_server_next (e->link, hk_boot_ms (), &event, &peer, &msg)
+                  > 0) {
         int rc = 0;
         if (how == HKC_COLLECT_DEAF && event != HK_LINK_GONE
             && !(event == HK_LINK_HELLO && peer->role != HK_ROLE_NODE)

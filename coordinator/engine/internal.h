@@ -50,7 +50,7 @@ struct hkc_engine {
     struct hkc_checkpoint *checkpoint;
     struct hkc_core *core;
     struct hkc_turn *turn;
-    struct hk_link_server *link;
+    struct hk_link_server *link; /* NULL: not open yet (link_may_wait) */
     struct hkc_mailbox mailbox;
     int wake_fd;      /* epoll over mailbox and reader */
     zhashx_t *peers;  /* id -> struct hk_peer */
@@ -60,8 +60,11 @@ struct hkc_engine {
     zlistx_t *followers; /* struct hkc_ask */
     int64_t relay_ms;    /* when relays are looked through next */
     int64_t trim_ms;
+    pthread_mutex_t trouble_mutex;    /* over the two that follow */
     char store_error[HK_ERROR_BYTES]; /* "" while it can be written */
+    char link_error[HK_ERROR_BYTES];  /* "" while it is open */
     double store_error_t;
+    int64_t link_ms; /* when opening the link is tried again */
     _Atomic (struct hk_conf *) next_conf;
     struct hk_conf *old_conf; /* until the core has the new one */
     atomic_uint_fast64_t turns;
@@ -69,6 +72,15 @@ struct hkc_engine {
     pthread_t thread;
     bool started;
 };
+
+/* linking.c */
+int hkc_link_open (struct hkc_engine *e, struct hk_error *err);
+void hkc_link_tick (struct hkc_engine *e); /* while there is none */
+void hkc_link_reload (struct hkc_engine *e, const struct hk_conf *conf);
+void hkc_link_wait (struct hkc_engine *e, int timeout_ms);
+void hkc_trouble_set (struct hkc_engine *e,
+                      char field[HK_ERROR_BYTES],
+                      const char *text);
 
 /* note.c: R of a job that ended; NULL with what is wrong with it */
 struct hk_resource *hkc_job_resource (const char *text, struct hk_error *err);

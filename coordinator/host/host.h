@@ -57,6 +57,9 @@ struct hkc_host_ops {
     void *arg;
     /* The scheduler's life ends with its link (Flux). */
     bool life_ends_with_link;
+    /* A link that cannot be opened (its port is in use, its key cannot be read)
+     * does not fail hkc_engine_create: it is logged and tried again. */
+    bool link_may_wait;
     /* HELLO_ENTRY, HELLO_END, FREE, DRAIN, UNDRAIN, LOG: on disk already. */
     void (*action) (void *arg, const struct hkc_action *act);
     /* Of a note with a tag: rc is 0 or an errno, and why in err. */
@@ -83,7 +86,11 @@ int hkc_engine_each_alloc (struct hkc_engine *engine,
 
 /* Any thread: takes the note. */
 void hkc_engine_post (struct hkc_engine *engine, struct hkc_note *note);
-/* Engine's thread: the link, for a host that answers its managers itself. */
+/* Any thread: what is wrong at present, "" if nothing is. */
+void hkc_engine_trouble (struct hkc_engine *engine, char *text, size_t size);
+/* Engine's thread: the link, for a host that answers its managers itself; NULL
+ * while it waits (link_may_wait).
+ */
 struct hk_link_server *hkc_engine_link (struct hkc_engine *engine);
 /* Engine's thread: the configuration in force; borrowed for the call. */
 const struct hk_conf *hkc_engine_conf (const struct hkc_engine *engine);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,6 +86,7 @@ static void on_log (void *arg,
     pthread_mutex_lock (&h->mutex);
     n = strlen (h->log);
     snprintf (h->log + n, sizeof (h->log) - n, "%s\n", text);
+    pthread_cond_broadcast (&h->changed);
     pthread_mutex_unlock (&h->mutex);
 }
 
@@ -287,6 +289,95 @@ static void what_is_no_account_is_unavailable (void **state)
     assert_int_equal (host.drains, 0);
 }
 
+/* ---- a link that cannot be opened ---- */
+
+/* A port of the loopback that is in use. */
+static int port_take (uint16_t *port)
+{
+    struct sockaddr_in addr = { .sin_family = AF_INET };
+    socklen_t size = sizeof (addr);
+    int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    addr.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
+    assert_true (fd >= 0);
+    assert_int_equal (bind (fd, (struct sockaddr *)&addr, sizeof (addr)), 0);
+    assert_int_equal (listen (fd, 1), 0);
+    assert_int_equal (getsockname (fd, (struct sockaddr *)&addr, &size), 0);
+    *port = ntohs (addr.sin_port);
+    return fd;
+}
+
+static void trouble_ends (void)
+{
+    char text[512];
+
+    for (int i = 0; i < WAIT_S * 20; i++) {
+        hkc_engine_trouble (host.engine, text, sizeof (text));
+        if (!*text)
+            return;
+        usleep (50000);
+    }
+    fail_msg ("still: %s", text);
+}
+
+static void an_engine_works_until_its_link_can_be_opened (void **state)
+{
+    struct hkc_host_ops ops = ops_make ();
+    struct hk_conf *conf = conf_make ();
+    char text[512];
+    int fd = port_take (&conf->node_port);
+
+    (void)state;
+    ops.link_may_wait = true;
+    engine_create (conf, &ops);
+    assert_true (is_logged ("the link cannot be opened: "));
+    engine_start ();
+    post_end (1, 10, R_OF ("0", "node0"));
+    UNTIL (host.answered[1]);
+    assert_int_equal (host.rc[1], 0);
+    hkc_engine_trouble (host.engine, text, sizeof (text));
+    assert_memory_equal (text, "the link is not open: ", 22);
+    hkc_engine_trouble (host.engine, text, 5);
+    assert_string_equal (text, "the ");
+    close (fd);
+    trouble_ends ();
+    UNTIL (strstr (host.log, "the link is open now"));
+    post_end (2, 11, R_OF ("1", "node1"));
+    UNTIL (host.answered[2]);
+}
+
+static void another_configuration_opens_it_at_once (void **state)
+{
+    struct hkc_host_ops ops = ops_make ();
+    struct hk_conf *conf = conf_make ();
+    struct timespec begin, end;
+    int fd = port_take (&conf->key_port);
+
+    (void)state;
+    ops.link_may_wait = true;
+    engine_create (conf, &ops);
+    engine_start ();
+    clock_gettime (CLOCK_MONOTONIC, &begin);
+    hkc_engine_reload (host.engine, conf_make ());
+    trouble_ends ();
+    clock_gettime (CLOCK_MONOTONIC, &end);
+    assert_true (end.tv_sec - begin.tv_sec < 4);
+    close (fd);
+}
+
+static void other_hosts_fail_without_their_link (void **state)
+{
+    struct hkc_host_ops ops = ops_make ();
+    struct hk_conf *conf = conf_make ();
+    struct hk_error err;
+    int fd = port_take (&conf->client_port);
+
+    (void)state;
+    assert_null (hkc_engine_create (conf, &ops, &err));
+    hk_conf_destroy (conf); /* still ours */
+    close (fd);
+}
+
 #define A_TEST(name) cmocka_unit_test_setup_teardown (name, set_up, tear_down)
 
 int main (void)
@@ -296,6 +387,9 @@ int main (void)
         A_TEST (what_is_no_R_is_refused),
         A_TEST (an_account_is_compared_from_its_text),
         A_TEST (what_is_no_account_is_unavailable),
+        A_TEST (an_engine_works_until_its_link_can_be_opened),
+        A_TEST (another_configuration_opens_it_at_once),
+        A_TEST (other_hosts_fail_without_their_link),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
