@@ -29,6 +29,11 @@ const struct hk_msg *hkc_input_msg (const struct hkc_input *in)
     return &((const struct owner *)in->owner)->msg;
 }
 
+const struct hkc_note *hkc_input_note (const struct hkc_input *in)
+{
+    return ((const struct owner *)in->owner)->note;
+}
+
 uint64_t hkc_input_peer (const struct hkc_input *in)
 {
     return ((const struct owner *)in->owner)->peer;
@@ -68,6 +73,10 @@ static int from_note (struct hkc_engine *e,
         abort (); /* it is out of the queue: losing it would lose a job */
     owner->note = note;
     in->owner = owner;
+    if (note->asks_list) {
+        in->look = true;
+        return 1;
+    }
     in->ev = note->ev;
     if (note->tag)
         in->token = hkc_ask_add (e, 0, note->tag, HK_MSG_NONE);

@@ -94,6 +94,7 @@ void hkc_note_refuse (struct hkc_engine *e,
 int hkc_receive (void *arg, enum hkc_collect how, struct hkc_input *in);
 void hkc_release (void *arg, struct hkc_input *in);
 const struct hk_msg *hkc_input_msg (const struct hkc_input *in);
+const struct hkc_note *hkc_input_note (const struct hkc_input *in); /* NULL */
 uint64_t hkc_input_peer (const struct hkc_input *in);
 struct hk_peer *hkc_peer (struct hkc_engine *e, uint64_t id);
 
@@ -148,6 +149,8 @@ void hkc_list (struct hkc_engine *e,
 void hkc_nodes (struct hkc_engine *e,
                 struct hk_peer *peer,
                 const struct hk_msg *msg);
+
+void hkc_host_list (struct hkc_engine *e, uint64_t tag);
 
 /* relay.c */
 void hkc_log_ask (struct hkc_engine *e,

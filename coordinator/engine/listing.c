@@ -301,3 +301,52 @@ void hkc_nodes (struct hkc_engine *e,
     zhashx_destroy (&n.views);
     hk_hostlist_destroy (hosts);
 }
+
+/* ---- for a host: a row an allocation ---- */
+
+static int alloc_row (void *arg, const struct hkc_alloc_view *v)
+{
+    struct hk_rankset *pending;
+    char *ranks, *left;
+    json_t *row = NULL, *R;
+
+    if (!v->begun)
+        return 0;
+    pending = hk_rankset_copy (v->ranks);
+    hk_rankset_remove_set (pending, v->done);
+    ranks = hk_rankset_encode (v->ranks);
+    left = hk_rankset_encode (pending);
+    R = json_loads (v->R, 0, NULL);
+    if (ranks && left && R)
+        row = json_pack ("{s:I s:I s:I s:f s:s s:s s:O}",
+                         "alloc",
+                         (json_int_t)v->alloc,
+                         "jobid",
+                         (json_int_t)v->jobid,
+                         "userid",
+                         (json_int_t)v->userid,
+                         "t_start",
+                         v->t_end,
+                         "ranks",
+                         ranks,
+                         "pending",
+                         left,
+                         "R",
+                         R);
+    json_decref (R);
+    free (left);
+    free (ranks);
+    hk_rankset_destroy (pending);
+    return json_array_append_new (arg, row);
+}
+
+void hkc_host_list (struct hkc_engine *e, uint64_t tag)
+{
+    json_t *rows = json_array ();
+
+    if (rows && hkc_core_each_alloc (e->core, alloc_row, rows) < 0) {
+        json_decref (rows);
+        rows = NULL;
+    }
+    e->host.list (e->host.arg, tag, rows);
+}

@@ -184,11 +184,13 @@ void hkc_look_put_off (void *arg, struct hkc_input *in)
 void hkc_look (void *arg, struct hkc_input *in)
 {
     struct hkc_engine *e = arg;
-    uint64_t id = hkc_input_peer (in);
+    const struct hkc_note *note = hkc_input_note (in);
     const struct hk_msg *msg = hkc_input_msg (in);
-    struct hk_peer *peer = hkc_peer (e, id);
+    struct hk_peer *peer = hkc_peer (e, hkc_input_peer (in));
 
-    if (peer && msg->type == HK_MSG_PING)
+    if (note)
+        hkc_host_list (e, note->tag);
+    else if (peer && msg->type == HK_MSG_PING)
         hkc_ping (e, peer, msg->seq);
     else if (peer) {
         size_t i, n = sizeof (handlers) / sizeof (handlers[0]);

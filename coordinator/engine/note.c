@@ -46,6 +46,24 @@ void hkc_note_destroy (struct hkc_note *note)
     free (note);
 }
 
+int hkc_engine_ask_list (struct hkc_engine *e, uint64_t tag)
+{
+    struct hkc_note *note;
+
+    if (!e->host.list) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (!(note = hkc_note_create (0))) {
+        errno = ENOMEM;
+        return -1;
+    }
+    note->asks_list = true;
+    note->tag = tag;
+    hkc_engine_post (e, note);
+    return 0;
+}
+
 struct hk_resource *hkc_job_resource (const char *text, struct hk_error *err)
 {
     struct hk_resource *res = hk_resource_decode (text, err);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <jansson.h>
 #include "proto/hostlist.h"
 #include "proto/link.h"
 #include "proto/rankset.h"
@@ -17,13 +18,12 @@ struct hkc_engine;
  * hkc_note_create, filled in (text by hkc_note_text), given to hkc_engine_post,
  * which takes it.  Events of a host:
  *
- *     JOB_END (res or R_text, hold_begin; alloc 0: the
- *       engine draws one), JOB_BEGIN, JOB_DROP           a job
- *     JOB_PURGED
- *     HOSTS                                              ranks and hosts
- *     SCHED_HELLO, SCHED_READY, SCHED_GONE               its scheduler
- *     FREE_OK, DRAIN_DONE, UNDRAIN_DONE                  what it was told
- *     KILL                                               an admin's word
+ *     JOB_END (res or R_text, hold_begin; alloc 0: one is drawn),
+ *     JOB_BEGIN, JOB_DROP, JOB_PURGED              a job
+ *     HOSTS                                        where ranks are
+ *     SCHED_HELLO, SCHED_READY, SCHED_GONE         its scheduler
+ *     FREE_OK, DRAIN_DONE, UNDRAIN_DONE            what it was told
+ *     KILL                                         an admin's word
  */
 struct hkc_note {
     struct hkc_note *next;
@@ -41,6 +41,7 @@ struct hkc_note {
     char *R_text;
     char *account_text;
     char *texts[4]; /* owned */
+    bool asks_list; /* hkc_engine_ask_list; no event */
 };
 
 struct hkc_note *hkc_note_create (enum hkc_event_kind kind);
@@ -71,6 +72,11 @@ struct hkc_host_ops {
     /* Managers that speak over the client port; NULL where there are none. */
     void (*message) (void *arg, struct hk_peer *peer, struct hk_msg *msg);
     void (*gone) (void *arg, struct hk_peer *peer);
+    /* The answer to hkc_engine_ask_list: an array, a row for each allocation
+     * that is begun and not closed, {alloc, jobid, userid, t_start (the end of
+     * its job), ranks, pending (not free yet), R (object)}.  NULL for want of
+     * memory.  NULL where nobody asks. */
+    void (*list) (void *arg, uint64_t tag, json_t *rows_take);
     /* After each turn; returns when to be called at the latest (CLOCK_BOOTTIME,
      * INT64_MAX: whenever).  NULL where there is nothing to do. */
     int64_t (*tick) (void *arg, int64_t now_ms);
@@ -86,6 +92,11 @@ int hkc_engine_each_alloc (struct hkc_engine *engine,
 
 /* Any thread: takes the note. */
 void hkc_engine_post (struct hkc_engine *engine, struct hkc_note *note);
+/* Any thread: ask what is held.  While the store cannot be written the answer
+ * waits (hkc_engine_trouble tells).  -1 with ENOMEM, or ENOSYS for a host
+ * without `list`.
+ */
+int hkc_engine_ask_list (struct hkc_engine *engine, uint64_t tag);
 /* Any thread: what is wrong at present, "" if nothing is. */
 void hkc_engine_trouble (struct hkc_engine *engine, char *text, size_t size);
 /* Engine's thread: the link, for a host that answers its managers itself; NULL
