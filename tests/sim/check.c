@@ -14,6 +14,14 @@ static bool is_booked (uint32_t rank)
     return false;
 }
 
+static bool is_host_booked (int host)
+{
+    for (int r = 0; r < w.per_host; r++)
+        if (!is_booked (sim_rank (host, r)))
+            return false;
+    return true;
+}
+
 /* S1 and S4 on what is on disk: while a scheduler is ready, each held rank is
  * in its books or drained.
  */
@@ -23,14 +31,14 @@ void sim_check (void)
 
     if (w.m.phase != 3)
         return;
-    for (int r = 0; r < w.nodes_count * w.per_host; r++) {
-        if (w.m.drained[r / w.per_host] || is_booked ((uint32_t)r)
-            || !sim_store_holds (w.c.store, (uint32_t)r, &jobid))
+    for (int h = 0; h < w.nodes_count; h++) {
+        if (w.m.drained[h] || is_host_booked (h)
+            || !sim_store_holds (w.c.store, h, &jobid))
             continue;
         sim_broken ("S4",
-                    "rank %d is held for job %llu, not in the books of "
-                    "%s and not drained",
-                    r,
+                    "%s is held for job %llu, not in the books of %s and not "
+                    "drained",
+                    w.nodes[h].name,
                     (unsigned long long)jobid,
                     w.m.life);
     }

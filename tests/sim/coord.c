@@ -110,6 +110,16 @@ static void manager_event (struct owner *o, struct hkc_input *in)
         in->ev.kill.signal = 15;
         in->ev.kill.reason = "";
         break;
+    case SIM_PURGED:
+        in->ev.kind = HKC_EV_JOB_PURGED;
+        in->ev.purged.jobid = msg->jobid;
+        in->ev.purged.t_submit = msg->t_submit;
+        break;
+    case SIM_HOSTS:
+        in->ev.kind = HKC_EV_HOSTS;
+        o->hosts = hk_hostlist_decode (msg->text, NULL);
+        in->ev.inventory.hosts = o->hosts;
+        break;
     case SIM_FREE_OK:
         in->ev.kind = HKC_EV_FREE_OK;
         in->ev.done.n = msg->n;
@@ -235,6 +245,7 @@ static bool link_takes (struct sim_msg *msg)
                 w.c.manager_life, sizeof (w.c.manager_life), "%s", msg->life);
         }
         return msg->kind == SIM_JOB_END || msg->kind == SIM_KILL
+               || msg->kind == SIM_PURGED || msg->kind == SIM_HOSTS
                || (msg->session && msg->session == w.c.manager);
     }
     if (msg->kind == SIM_HELLO) {

@@ -163,6 +163,7 @@ static void world_open (uint64_t seed)
     for (int i = 0; i < w.nodes_count; i++) {
         struct sim_node *n = &w.nodes[i];
         n->i = i;
+        w.m.slots[i] = i;
         snprintf (n->name, sizeof (n->name), "n%d", i);
         sim_queue_init (&n->to_c);
         sim_queue_init (&n->to_n);
@@ -245,7 +246,7 @@ static void fault (void)
 {
     struct sim_node *n = &w.nodes[sim_below ((uint32_t)w.nodes_count)];
 
-    switch (sim_below (14)) {
+    switch (sim_below (15)) {
     case 0:
         sim_coord_kill ();
         break;
@@ -294,6 +295,9 @@ static void fault (void)
             sim_msg_free (msg);
         break;
     }
+    case 12:
+        sim_purge ();
+        break;
     default: /* what is down comes up */
         sim_coord_start ();
         sim_node_on (n);

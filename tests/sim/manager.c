@@ -21,8 +21,7 @@ static bool host_is_free (int host)
     for (size_t i = 0; i < w.m.jobs_count; i++)
         for (int r = 0; r < w.per_host; r++)
             if (w.m.jobs[i].booked
-                && hk_rankset_has (w.m.jobs[i].booked,
-                                   (uint32_t)(host * w.per_host + r)))
+                && hk_rankset_has (w.m.jobs[i].booked, sim_rank (host, r)))
                 return false;
     return true;
 }
@@ -41,14 +40,12 @@ static void check_placed (int host, uint64_t jobid)
                         "job %llu was placed on %s where scripts run",
                         (unsigned long long)jobid,
                         n->name);
-    for (int r = 0; r < w.per_host; r++)
-        if (sim_store_holds (
-                w.c.store, (uint32_t)(host * w.per_host + r), &held))
-            sim_broken ("S1",
-                        "job %llu was placed on %s held for job %llu",
-                        (unsigned long long)jobid,
-                        n->name,
-                        (unsigned long long)held);
+    if (sim_store_holds (w.c.store, host, &held))
+        sim_broken ("S1",
+                    "job %llu was placed on %s held for job %llu",
+                    (unsigned long long)jobid,
+                    n->name,
+                    (unsigned long long)held);
 }
 
 char *sim_make_R (const struct hk_rankset *ranks)
@@ -63,7 +60,7 @@ char *sim_make_R (const struct hk_rankset *ranks)
                                 sizeof (hosts) - at,
                                 "%sn%d",
                                 at ? "," : "",
-                                (int)r / w.per_host);
+                                sim_host_of (r));
     if (asprintf (&R,
                   "{\"version\":1,\"execution\":{\"R_lite\":[{\"rank\":\"%s\","
                   "\"children\":{\"core\":\"0-3\"}}],\"nodelist\":[\"%s\"],"
@@ -96,7 +93,7 @@ void sim_job_start (void)
             continue;
         check_placed (h, job->jobid);
         for (int r = 0; r < w.per_host; r++)
-            hk_rankset_add (job->ranks, (uint32_t)(h * w.per_host + r));
+            hk_rankset_add (job->ranks, sim_rank (h, r));
         want--;
     }
     if (hk_rankset_is_empty (job->ranks)) {
@@ -155,7 +152,7 @@ static void say_ends (void)
     for (size_t i = 0; i < w.m.jobs_count; i++) {
         struct sim_job *job = &w.m.jobs[i];
         struct sim_msg *msg;
-        if (!job->ended || w.now_ms < job->said_ms
+        if (!job->ended || job->purged || w.now_ms < job->said_ms
             || (job->recorded && !job->repeat && !(w.faults && sim_chance (1))))
             continue;
         job->said_ms = w.now_ms + SAY_AGAIN_MS;
@@ -206,6 +203,8 @@ void sim_manager_unlink (void)
 void sim_manager_reload (void)
 {
     snprintf (w.m.life, sizeof (w.m.life), "life-%d", ++w.m.lives);
+    if (sim_chance (30))
+        sim_renumber ();
     sim_say ("M: scheduler %s starts", w.m.life);
     sim_manager_unlink ();
     w.m.phase = 0;
@@ -225,6 +224,7 @@ static void say_hello (void)
     w.m.awaits = true;
     w.m.session = sim_id ();
     w.m.out_seq = w.m.in_seq = 0;
+    sim_manager_forgets ();
     if (w.m.phase != 3)
         w.m.phase = 1;
     /* the manager tells its scheduler of active jobs, and us their ranks */
@@ -275,10 +275,8 @@ void sim_admin (void)
                || strstr (*reason, "unknown") || strstr (*reason, "killed")) {
         uint64_t held;
         /* an admin looks first: what is held stays drained */
-        for (int r = 0; r < w.per_host; r++)
-            if (sim_store_holds (
-                    w.c.store, (uint32_t)(host * w.per_host + r), &held))
-                return;
+        if (sim_store_holds (w.c.store, host, &held))
+            return;
         sim_say ("admin: %s is undrained: %s", w.nodes[host].name, *reason);
         free (*reason);
         *reason = NULL;

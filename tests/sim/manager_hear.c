@@ -5,6 +5,19 @@
 #include <string.h>
 #include "tests/sim/sim.h"
 
+/* What is told as held must be the host that R says. */
+static void check_places (const struct sim_job *job,
+                          const struct hk_resource *res)
+{
+    for (uint32_t r = hk_rankset_first (job->booked); r != HK_RANK_NONE;
+         r = hk_rankset_next (job->booked, r))
+        if (sim_host_index (hk_resource_host (res, r)) != sim_host_of (r))
+            sim_broken ("hello",
+                        "rank %u of job %llu is told and is another host",
+                        r,
+                        (unsigned long long)job->jobid);
+}
+
 static void on_entry (const struct sim_msg *msg)
 {
     struct hk_resource *res = hk_resource_decode (msg->text, NULL);
@@ -28,11 +41,16 @@ static void on_entry (const struct sim_msg *msg)
         sim_broken ("hello",
                     "job %llu is active and was told",
                     (unsigned long long)msg->jobid);
+    if (job->purged_said)
+        sim_broken ("hello",
+                    "job %llu is purged and was told",
+                    (unsigned long long)msg->jobid);
     job->told = true;
     hk_rankset_destroy (job->booked); /* told anew: it replaces */
     job->booked = hk_rankset_copy (hk_resource_ranks (res));
     if (free_set)
         hk_rankset_remove_set (job->booked, free_set);
+    check_places (job, res);
     hk_rankset_destroy (free_set);
     hk_resource_destroy (res);
 }
@@ -95,7 +113,7 @@ static void check_failed_drained (uint64_t jobid,
 {
     for (uint32_t r = hk_rankset_first (ranks); r != HK_RANK_NONE;
          r = hk_rankset_next (ranks, r)) {
-        int host = (int)r / w.per_host;
+        int host = sim_host_of (r);
         double at = sim_store_failed_at (w.c.store, jobid, w.nodes[host].name);
         if (at > 0 && w.m.drained_at[host] < at)
             sim_broken ("S1",
@@ -191,7 +209,8 @@ static void on_drain (const struct sim_msg *msg)
 
 /* The answer to an end.  "done": nothing of it is held any more.  If it was
  * named as active to this life's scheduler, no free will come: it is the
- * manager's own to take out of the books.
+ * manager's own to take out of the books.  Not before the hello is answered:
+ * if the life resumes, its frees come again.
  */
 static void on_recorded (const struct sim_msg *msg)
 {
@@ -202,7 +221,7 @@ static void on_recorded (const struct sim_msg *msg)
     sim_say ("M: job %d is recorded: %s", msg->job, msg->state);
     job->recorded = true;
     job->repeat = false;
-    if (!strcmp (msg->state, "done") && job->named)
+    if (!strcmp (msg->state, "done") && job->named && !w.m.awaits)
         sim_job_drop (job);
 }
 

@@ -42,6 +42,8 @@ enum sim_kind {
     SIM_DRAIN_DONE,
     SIM_UNDRAIN_DONE,
     SIM_KILL,
+    SIM_PURGED,
+    SIM_HOSTS,
     /* back */
     SIM_RECORDED,
     SIM_ENTRY,
@@ -192,8 +194,8 @@ double sim_store_failed_at (struct sim_store *store,
                             uint64_t jobid,
                             const char *host);
 size_t sim_store_open (struct sim_store *store); /* allocations not closed */
-/* Is a rank held by what is on disk? */
-bool sim_store_holds (struct sim_store *store, uint32_t rank, uint64_t *jobid);
+/* Is a host held by what is on disk? */
+bool sim_store_holds (struct sim_store *store, int host, uint64_t *jobid);
 void sim_store_print (struct sim_store *store);
 struct hkc_row *sim_row_copy (const struct hkc_row *row);
 void sim_row_free (void **row);
@@ -235,11 +237,13 @@ struct sim_job {
     double t_submit, t_end;
     bool ended, recorded;
     int64_t said_ms;
-    uint64_t said_n; /* of the last request: older answers count for nothing */
-    bool ours;       /* the coordinator's to tell, when hello was said */
-    bool told;       /* in the answer that is under way */
-    bool named;      /* as active in the last hello */
-    bool repeat;     /* say the end once more, though it is recorded */
+    uint64_t said_n;  /* of the last request: older answers count for nothing */
+    bool ours;        /* the coordinator's to tell, when hello was said */
+    bool told;        /* in the answer that is under way */
+    bool named;       /* as active in the last hello */
+    bool repeat;      /* say the end once more, though it is recorded */
+    bool purged;      /* the manager has forgotten it ... */
+    bool purged_said; /* ... and said so before the last hello */
     struct hk_rankset *booked;
 };
 
@@ -257,6 +261,9 @@ struct sim_manager {
     uint64_t out_seq, in_seq;
     int64_t hello_ms;
     struct sim_queue to_c, to_m;
+    /* A host has the ranks from slots[host] * per_host on: where it was found
+     * in the inventory when the manager started. */
+    int slots[SIM_NODES_MOST];
     char *drained[SIM_NODES_MOST]; /* reason, NULL: not */
     bool admins[SIM_NODES_MOST];
     double drained_at[SIM_NODES_MOST]; /* last answer that it is drained */
@@ -267,6 +274,11 @@ void sim_manager_deliver (struct sim_msg *msg);
 void sim_manager_reload (void); /* a new life */
 void sim_manager_unlink (void); /* the session is lost */
 void sim_manager_send (struct sim_msg *msg);
+uint32_t sim_rank (int host, int r); /* its r-th rank, as it is now */
+int sim_host_of (uint32_t rank);
+void sim_purge (void);           /* the manager forgets a job */
+void sim_manager_forgets (void); /* what it says before a hello */
+void sim_renumber (void);        /* two hosts change their ranks */
 void sim_job_start (void);
 void sim_job_end (void);
 void sim_jobs_end (void); /* all that run */

@@ -289,27 +289,41 @@ size_t sim_store_open (struct sim_store *s)
     return zhashx_size (s->tables[HKC_ROW_ALLOC]);
 }
 
-bool sim_store_holds (struct sim_store *s, uint32_t rank, uint64_t *jobid)
+/* Not in done?  Parts are in order of R's ranks, as many to each. */
+static bool is_not_done (const struct hkc_row *alloc,
+                         const struct hkc_row *state,
+                         uint64_t pid)
+{
+    const char *from = strstr (alloc->alloc.R, "\"rank\":\"") + 8;
+    char *text = strndup (from, strcspn (from, "\""));
+    struct hk_rankset *ranks = hk_rankset_decode (text, NULL);
+    struct hk_rankset *done = hk_rankset_decode (state->state.done, NULL);
+    uint32_t rank = hk_rankset_first (ranks);
+    bool is_not;
+
+    for (uint64_t i = (pid - alloc->alloc.pid) * (uint64_t)w.per_host; i; i--)
+        rank = hk_rankset_next (ranks, rank);
+    is_not = !hk_rankset_has (done, rank);
+    hk_rankset_destroy (ranks);
+    hk_rankset_destroy (done);
+    free (text);
+    return is_not;
+}
+
+bool sim_store_holds (struct sim_store *s, int host, uint64_t *jobid)
 {
     zhashx_t *parts = s->tables[HKC_ROW_PART];
     char key[32];
 
     for (struct hkc_row *r = zhashx_first (parts); r; r = zhashx_next (parts)) {
-        int host = sim_host_index (r->part.host);
         struct hkc_row *alloc, *state;
-        struct hk_rankset *done;
-        bool held;
-        if (host != (int)rank / w.per_host || r->part.phase >= HKC_DUE)
+        if (host != sim_host_index (r->part.host) || r->part.phase >= HKC_DUE)
             continue;
         snprintf (key, sizeof (key), "%llx", (unsigned long long)r->part.alloc);
         alloc = zhashx_lookup (s->tables[HKC_ROW_ALLOC], key);
         state = zhashx_lookup (s->tables[HKC_ROW_STATE], key);
-        if (!alloc || !state || !state->state.begun)
-            continue;
-        done = hk_rankset_decode (state->state.done, NULL);
-        held = !hk_rankset_has (done, rank);
-        hk_rankset_destroy (done);
-        if (!held)
+        if (!alloc || !state || !state->state.begun
+            || !is_not_done (alloc, state, r->part.pid))
             continue;
         *jobid = alloc->alloc.jobid;
         return true;
