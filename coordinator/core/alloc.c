@@ -163,6 +163,21 @@ uint64_t hkc_core_find_end (const struct hkc_core *core,
     return 0;
 }
 
+/* The same end, of an allocation that this turn has closed: it is in no index
+ * yet, neither ours nor the store's.
+ */
+static uint64_t find_closed (const struct hkc_core *core,
+                             const struct hkc_event *ev,
+                             const char *digest)
+{
+    for (const struct hkc_alloc *a = core->closed; a; a = a->free_next)
+        if (a->jobid == ev->job_end.jobid && a->t_submit == ev->job_end.t_submit
+            && a->t_end == ev->job_end.t_end && !strcmp (a->digest, digest)
+            && a->done_count == a->parts_count) /* dropped: none is */
+            return a->id;
+    return 0;
+}
+
 static void record (struct hkc_core *core, const struct hkc_alloc *alloc)
 {
     struct hkc_row *row = hkc_put (core, HKC_ROW_ALLOC);
@@ -268,6 +283,13 @@ int hkc_job_end (struct hkc_core *core,
         answer->state = "held";
         return 0;
     }
+    if ((id = find_closed (core, ev, digest))) {
+        hkc_job_end_again (core, ev->job_end.jobid, ev->job_end.res);
+        hk_resource_destroy (ev->job_end.res);
+        answer->alloc = id;
+        answer->state = "done";
+        return 0;
+    }
     if (ev->job_end.alloc == 0 || hkc_alloc_find (core, ev->job_end.alloc))
         return hk_error_set (err, EINVAL, "allocation id is in use");
     alloc = hkc_zalloc (sizeof (*alloc));
@@ -338,20 +360,6 @@ void hkc_alloc_begin (struct hkc_core *core, struct hkc_alloc *alloc)
         hkc_hello_drain (core, alloc);
     for (uint32_t i = 0; i < alloc->parts_count; i++)
         hkc_host_start_next (core, alloc->parts[i].host);
-}
-
-int hkc_job_purged (struct hkc_core *core, const struct hkc_event *ev)
-{
-    struct hkc_alloc *a = zhashx_lookup (core->jobs, &ev->purged.jobid);
-
-    for (; a; a = a->job_next) {
-        if (a->t_submit != ev->purged.t_submit)
-            continue;
-        a->purged = true;
-        if (core->life_state == HKC_LIFE_HELLO)
-            hkc_hello_drain (core, a);
-    }
-    return 0;
 }
 
 int hkc_job_begin (struct hkc_core *core, uint64_t id, struct hk_error *err)

@@ -399,7 +399,7 @@ struct hkc_result {
 
 struct hkc_answer {
     uint64_t alloc;
-    const char *state; /* JOB_END: "new", "held" */
+    const char *state; /* JOB_END: "new", "held", "done" (in this turn) */
     size_t results_count;
     const struct hkc_result *results; /* KILL; until settle */
 };

@@ -308,7 +308,6 @@ int hkc_sched_ready (struct hkc_core *core,
                      const struct hkc_event *ev,
                      struct hk_error *err);
 int hkc_sched_gone (struct hkc_core *core);
-int hkc_job_purged (struct hkc_core *core, const struct hkc_event *ev);
 /* If it cannot be told, or the telling not be believed: drain what is held. */
 void hkc_hello_drain (struct hkc_core *core, struct hkc_alloc *alloc);
 int hkc_free_ok (struct hkc_core *core, uint64_t n);
@@ -321,7 +320,8 @@ struct hkc_row_free hkc_free_borrow (struct hkc_core *core,
 void hkc_free_row_destroy (struct hkc_row_free *row);
 void hkc_recover_set (struct hkc_core *core, const char *why);
 
-/* place.c: where R says a rank is, and where it is */
+/* place.c: where R says a rank is, and where it is; jobs forgotten */
+int hkc_job_purged (struct hkc_core *core, const struct hkc_event *ev);
 int hkc_inventory (struct hkc_core *core,
                    const struct hk_hostlist *hosts,
                    struct hk_error *err);

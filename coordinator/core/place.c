@@ -1,4 +1,4 @@
-/* place.c - where R says that a rank is, and where it is now */
+/* place.c - what is no longer as R says: ranks that moved, jobs forgotten */
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,4 +76,18 @@ struct hk_hostlist *hkc_hosts_of (const struct hkc_core *core,
             abort (); /* it was in a list of that size */
     }
     return hosts;
+}
+
+int hkc_job_purged (struct hkc_core *core, const struct hkc_event *ev)
+{
+    struct hkc_alloc *a = zhashx_lookup (core->jobs, &ev->purged.jobid);
+
+    for (; a; a = a->job_next) {
+        if (a->t_submit != ev->purged.t_submit)
+            continue;
+        a->purged = true;
+        if (core->life_state == HKC_LIFE_HELLO)
+            hkc_hello_drain (core, a);
+    }
+    return 0;
 }

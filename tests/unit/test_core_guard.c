@@ -145,6 +145,26 @@ static void a_job_that_is_active_may_be_ours (void **state)
     expect (s, "free 10 0-3 final"); /* the scheduler counts it whole */
 }
 
+/* Closed by the hello, said again before that is on disk: not another one. */
+static void an_end_is_said_again_in_the_turn_that_closes_it (void **state)
+{
+    struct story *s = *state;
+    struct hk_rankset *ranks = hk_rankset_decode ("0-3", NULL);
+    struct hkc_event ev = { .kind = HKC_EV_SCHED_HELLO };
+
+    begin (s);
+    sched_gone (s);
+    well (s, "node[0-3]");
+    pass_over (s);
+    ev.sched.life = "L2";
+    ev.sched.active = ranks;
+    assert_int_equal (story_step (s, &ev, NULL, NULL), 0);
+    assert_string_equal (job_ends_again (s, 10), "done");
+    expect (s, "told L2");
+    expect_phase (s, 10, "node[0-3]", "gone");
+    hk_rankset_destroy (ranks);
+}
+
 /* ---- a scheduler that was online before us ---- */
 
 static void what_its_account_shows_is_known (void **state)
@@ -315,6 +335,7 @@ int main (void)
         A_TEST (nothing_is_started_under_an_active_job),
         A_TEST (without_partial_ok_nothing_of_it_is_told),
         A_TEST (a_job_that_is_active_may_be_ours),
+        A_TEST (an_end_is_said_again_in_the_turn_that_closes_it),
         A_TEST (what_its_account_shows_is_known),
         A_TEST (without_account_it_is_to_be_reloaded),
         A_TEST (an_active_job_counts_there_too),
