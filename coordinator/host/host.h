@@ -82,6 +82,24 @@ struct hkc_host_ops {
     int64_t (*tick) (void *arg, int64_t now_ms);
 };
 
+/* What a host's manager session is about: its scheduler's life, and the hello
+ * that was posted last.  A host drops what is of another (DESIGN 5, S5).
+ */
+enum { HKC_LIFE_BYTES = 65 };
+struct hkc_session {
+    char life[HKC_LIFE_BYTES];
+    uint64_t tag; /* of its last hello */
+    bool awaits;  /* that hello is posted and not answered */
+};
+void hkc_session_hello (struct hkc_session *session,
+                        const char *life,
+                        uint64_t tag);
+/* Is the action for this session?  A free that was decided before the hello and
+ * comes before its answer is not: if the life resumes it comes again, in order.
+ */
+bool hkc_session_takes (struct hkc_session *session,
+                        const struct hkc_action *act);
+
 /* Between hkc_engine_create and hkc_engine_start: what is open, so that a host
  * can settle what it does not know the end of.  Returns the first non-zero
  * result of fn, else 0.

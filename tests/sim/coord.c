@@ -241,8 +241,7 @@ static bool link_takes (struct sim_msg *msg)
                 sim_put (&w.c.in, gone);
             }
             w.c.manager = msg->session;
-            snprintf (
-                w.c.manager_life, sizeof (w.c.manager_life), "%s", msg->life);
+            hkc_session_hello (&w.c.of_manager, msg->life, msg->session);
         }
         return msg->kind == SIM_JOB_END || msg->kind == SIM_KILL
                || msg->kind == SIM_PURGED || msg->kind == SIM_HOSTS

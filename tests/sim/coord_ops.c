@@ -148,30 +148,13 @@ static void send_m (struct sim_msg *msg)
         sim_msg_free (msg);
 }
 
-/* As the hosts do: what is not of the present life or hello is dropped. */
-static bool is_stale (const struct hkc_action *act)
-{
-    switch (act->kind) {
-    case HKC_ACT_FREE:
-        return strcmp (act->free.life, w.c.manager_life) != 0;
-    case HKC_ACT_UNDRAIN:
-        return strcmp (act->drain.life, w.c.manager_life) != 0;
-    case HKC_ACT_HELLO_ENTRY:
-        return act->entry.tag != w.c.manager;
-    case HKC_ACT_HELLO_END:
-        return act->hello_end.tag != w.c.manager;
-    default:
-        return false;
-    }
-}
-
 static void op_host (void *arg, const struct hkc_action *act)
 {
     struct sim_msg *msg = NULL;
 
     (void)arg;
     sim_coord_may_crash ();
-    if (is_stale (act))
+    if (!hkc_session_takes (&w.c.of_manager, act))
         return;
     switch (act->kind) {
     case HKC_ACT_LOG:

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "coordinator/core/core.h"
 #include "coordinator/engine/turn.h"
+#include "coordinator/host/host.h"
 #include "hkd/run.h"
 
 enum { SIM_NODES_MOST = 64, SIM_SCRIPTS = 3 };
@@ -211,7 +212,7 @@ struct sim_coord {
     zhashx_t *peers;     /* session -> struct sim_node */
     zhashx_t *put_off;   /* tokens that are not answered any more */
     uint64_t manager;    /* session */
-    char manager_life[32];
+    struct hkc_session of_manager;
     int crash_in; /* operations; 0: none planned */
     jmp_buf crash;
     bool store_fails;
@@ -248,6 +249,7 @@ struct sim_job {
 };
 
 struct sim_manager {
+    bool over[1024]; /* by job id: taken from the books by itself */
     struct sim_job *jobs;
     size_t jobs_count;
     uint64_t next_jobid;

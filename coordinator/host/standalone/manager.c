@@ -11,16 +11,15 @@
 #include "coordinator/host/standalone/manager.h"
 #include "coordinator/host/standalone/outbox.h"
 
-enum { LIFE_BYTES = 65, FLUSH_MS = 5 };
+enum { FLUSH_MS = 5 };
 
 struct hkc_manager {
     struct hkc_engine *engine;
     struct hkc_outbox *outbox;
     struct hk_peer *peer; /* NULL: no session */
-    char life[LIFE_BYTES];
+    struct hkc_session session;
     int64_t heard_ms;
     uint64_t hello_seq; /* of the request that is being answered */
-    uint64_t hello_tag; /* its number among all hellos */
 };
 
 struct hkc_manager *hkc_manager_create (void)
@@ -82,7 +81,7 @@ static bool session_take (struct hkc_manager *m,
 {
     int64_t beat = hkc_engine_conf (m->engine)->heartbeat_ms;
 
-    if (m->peer && m->peer != peer && strcmp (m->life, life)
+    if (m->peer && m->peer != peer && strcmp (m->session.life, life)
         && hk_boot_ms () - m->heard_ms < 2 * beat && !take_over) {
         refuse (
             m,
@@ -94,19 +93,19 @@ static bool session_take (struct hkc_manager *m,
     }
     if (m->peer && m->peer != peer) {
         post_gone (m);
-        if (strcmp (m->life, life))
+        if (strcmp (m->session.life, life))
             hk_log (LOG_NOTICE,
                     "manager %s (uid %u, %s) takes over from %s",
                     life,
                     peer->uid,
                     peer->address,
-                    m->life);
+                    m->session.life);
     }
     if (m->peer != peer)
         hkc_outbox_clear (m->outbox);
     m->peer = peer;
     m->heard_ms = hk_boot_ms ();
-    snprintf (m->life, sizeof (m->life), "%s", life);
+    snprintf (m->session.life, sizeof (m->session.life), "%s", life);
     return true;
 }
 
@@ -164,7 +163,8 @@ static void hello (struct hkc_manager *m,
         return;
     }
     m->hello_seq = msg->seq;
-    note->ev.sched.tag = ++m->hello_tag;
+    hkc_session_hello (&m->session, msg->sched_hello.life, m->session.tag + 1);
+    note->ev.sched.tag = m->session.tag;
     note->tag = msg->seq;
     note->ev.sched.partial_ok = msg->sched_hello.partial_ok;
     note->ev.sched.last_free = msg->sched_hello.last_free;
@@ -313,6 +313,8 @@ static void answered (void *arg,
     struct hk_msg to = { .seq = tag };
 
     (void)answer;
+    if (rc && tag == m->hello_seq)
+        m->session.awaits = false;
     if (rc && m->peer)
         refuse (m, m->peer, &to, rc == ESTALE ? "conflict" : "bad", err->text);
 }
@@ -372,30 +374,13 @@ static void send_entry (struct hkc_manager *m, const struct hkc_action *act)
     json_decref (msg.sched_alloc.R);
 }
 
-/* S5: what is for another life or another hello than the present one. */
-static bool is_stale (const struct hkc_manager *m, const struct hkc_action *act)
-{
-    switch (act->kind) {
-    case HKC_ACT_FREE:
-        return strcmp (act->free.life, m->life) != 0;
-    case HKC_ACT_HELLO_ENTRY:
-        return act->entry.tag != m->hello_tag;
-    case HKC_ACT_HELLO_END:
-        return act->hello_end.tag != m->hello_tag;
-    case HKC_ACT_UNDRAIN:
-        return strcmp (act->drain.life, m->life) != 0;
-    default:
-        return false;
-    }
-}
-
 static void action (void *arg, const struct hkc_action *act)
 {
     struct hkc_manager *m = arg;
     struct hk_msg msg = { .type = HK_MSG_NONE };
 
-    if (!m->peer || is_stale (m, act))
-        return; /* it comes again in the next session */
+    if (!m->peer || !hkc_session_takes (&m->session, act))
+        return; /* what is still to be said comes again */
     switch (act->kind) {
     case HKC_ACT_FREE:
         send_free (m, &act->free);
