@@ -79,7 +79,8 @@ void sim_job_start (void)
     int want = 1
                + (int)sim_below (sim_chance (20) ? (uint32_t)w.nodes_count : 4);
 
-    if (w.m.phase != 3 || w.m.jobs_count >= 40)
+    if (w.m.phase != 3 || w.m.jobs_count >= 40
+        || w.m.next_jobid >= sizeof (w.m.over) / sizeof (w.m.over[0]))
         return;
     w.m.jobs = realloc (w.m.jobs, (w.m.jobs_count + 1) * sizeof (*w.m.jobs));
     job = &w.m.jobs[w.m.jobs_count];

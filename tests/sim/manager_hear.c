@@ -136,6 +136,8 @@ static void on_free (const struct sim_msg *msg)
         sim_broken ("S5", "a free for life %s in %s", msg->life, w.m.life);
     if (w.m.phase != 3)
         sim_broken ("S5", "a free before ready");
+    if (msg->n > w.m.last_free && w.m.over[msg->jobid])
+        w.m.last_free = msg->n;
     if (msg->n > w.m.last_free) {
         if (!job || !job->booked || !hk_rankset_contains (job->booked, ranks))
             sim_broken ("S2",
@@ -221,8 +223,10 @@ static void on_recorded (const struct sim_msg *msg)
     sim_say ("M: job %d is recorded: %s", msg->job, msg->state);
     job->recorded = true;
     job->repeat = false;
-    if (!strcmp (msg->state, "done") && job->named && !w.m.awaits)
+    if (!strcmp (msg->state, "done") && job->named && !w.m.awaits) {
+        w.m.over[job->jobid] = true;
         sim_job_drop (job);
+    }
 }
 
 void sim_manager_deliver (struct sim_msg *msg)
