@@ -8,6 +8,20 @@
 #include "proto/resource_impl.h"
 #include "proto/sha256.h"
 
+struct hk_resource *hk_resource_create_empty (void)
+{
+    struct hk_resource *res = calloc (1, sizeof (*res));
+
+    if (!res || !(res->ranks = hk_rankset_create ())
+        || !(res->hosts = hk_hostlist_create ())
+        || !(res->text = strdup ("{}"))) {
+        hk_resource_destroy (res);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return res;
+}
+
 void hk_resource_destroy (struct hk_resource *res)
 {
     int saved_errno = errno;

@@ -18,6 +18,10 @@ struct hk_resource;
  */
 struct hk_resource *hk_resource_decode (const char *text, struct hk_error *err);
 void hk_resource_destroy (struct hk_resource *res); /* NULL is fine */
+/* Nothing at all, which is no R of a job but may be a scheduler's account.
+ * NULL with ENOMEM.
+ */
+struct hk_resource *hk_resource_create_empty (void);
 
 /* Compact JSON with sorted keys, `scheduling` kept: equal R gives equal text.
  * The caller frees the result.

@@ -85,7 +85,10 @@ int hkc_note_decode (struct hkc_note *note, struct hk_error *err)
 
     if (ev->kind == HKC_EV_SCHED_READY && note->account_text
         && !ev->sched.account) {
-        if (!(note->account = hk_resource_decode (note->account_text, err)))
+        note->account = *note->account_text
+                            ? hk_resource_decode (note->account_text, err)
+                            : hk_resource_create_empty ();
+        if (!note->account)
             hk_log (LOG_ERR,
                     "the scheduler's account counts as unavailable: %s",
                     err->text);

@@ -8,15 +8,15 @@
 cluster_up ()
 {
     local build=${HK_BUILD:-build}
-    export CLUSTER="$BATS_TEST_DIRNAME/cluster"
-    export CLUSTER_DIR="/run/hk-story.$$"
+    export CLUSTER="$BATS_TEST_DIRNAME/../cluster/cluster"
+    export CLUSTER_DIR=${CLUSTER_DIR:-/run/hk-story.$$}
     export CLUSTER_WANTS=flux-hkd.service
-    export CLUSTER_HEAD_WANTS=flux-hk-coordinator.service
+    export CLUSTER_HEAD_WANTS=${CLUSTER_HEAD_WANTS:-flux-hk-coordinator.service}
     HK_TOOLS=$(realpath "$build")/tests/tools
     export HK_TOOLS
     make -s O="$build" install DESTDIR="$CLUSTER_LAYER" >/dev/null
     "$CLUSTER" up "$1" --head
-    within 20 connected "$1"
+    within 30 connected "$1"
 }
 
 # layer: where to put files that each node has at boot; before cluster_up
