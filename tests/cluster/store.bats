@@ -59,6 +59,10 @@ repair ()
 {
     on head journalctl -b -u $HEAD -o cat --since "$since" | tail -n 20 >&3
     make_room
+    if on head grep -q " $DIR ext4 " /proc/mounts; then
+        on head chattr -i $DIR/hk.db-wal || :
+        shared_disk
+    fi
     on head mount -o remount,rw $DIR
     on head sh -c "[ ! -e /root/good.db ] || mv /root/good.db $DIR/hk.db"
     on head systemctl restart $HEAD
@@ -166,6 +170,110 @@ unwell ()
     within 20 finished $job
     freed "$told" $job 0
     [ "$(attempts node0)" = 1 ]
+}
+
+# own_disk: the head's store is on an ext4 of its own from here on
+own_disk ()
+{
+    on head systemctl stop $HEAD
+    on head sh -c '
+        [ -e /dev/loop-control ] || mknod /dev/loop-control c 10 237
+        for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+            [ -e /dev/loop$i ] || mknod /dev/loop$i b 7 $i
+        done
+        rm -rf /run/disk /run/state
+        truncate -s 8M /run/disk
+        mkfs.ext4 -q /run/disk
+        cp -a "$1" /run/state
+        mount -o loop,errors=remount-ro /run/disk "$1" || exit
+        chmod 700 "$1"
+        cp -a /run/state/. "$1"
+        sync -f "$1"' - $DIR ||
+        skip "no file system on a loop device here"
+    on head systemctl start $HEAD
+    within 20 connected 2
+}
+# back on the disk that it had
+shared_disk ()
+{
+    on head systemctl stop $HEAD
+    on head sh -c 'rm -rf /run/state "$1/lost+found"
+        cp -a "$1" /run/state; umount "$1" &&
+        rm -f "$1"/hk.db* && cp -a /run/state/. "$1"' - $DIR
+    on head systemctl start $HEAD
+    within 20 connected 2
+}
+
+# unwritable JOBID REGEX: node0's run of that job has ended, which cannot be
+# written down: it is said, and nothing is freed or taken
+unwritable ()
+{
+    within 10 unwell "state: store: .*$2"
+    logged "store cannot be written: .*$2"
+    run -1 job_end $(($1 + 1)) node1
+    [[ $output =~ $2 ]]
+    never 2 freed "$told" "$1" 0
+}
+# node0's run of that job was told and freed, once
+written ()
+{
+    within 10 finished "$1"
+    within 5 on head hkctl ping
+    freed "$told" "$1" 0
+    outcomes "$1" "node0 1 success, node1 1 success"
+    [ "$(attempts node0)" = 1 ]
+    not listed "$(($1 + 1))"
+}
+
+@test "the disk becomes read-only meanwhile, as ext4 does at an error" {
+    own_disk
+    hang node0
+    job_end $job 'node[0-1]'
+    within 10 freed "$told" $job 1
+    pid=$(main_pid head $HEAD)
+    # from here on as at an error of the journal: until it is mounted anew
+    on head mount -o remount,abort $DIR
+    go_on node0
+    unwritable $job 'Read-only'
+    [ "$(main_pid head $HEAD)" = "$pid" ]
+    # what an admin does
+    on head systemctl stop $HEAD
+    on head umount $DIR
+    on head sh -c 'e2fsck -p /run/disk; [ $? -le 1 ]'
+    on head mount -o loop /run/disk $DIR
+    on head systemctl start $HEAD
+    written $job
+    shared_disk
+}
+
+@test "the file may not be written meanwhile: it goes on by itself" {
+    own_disk
+    hang node0
+    job_end $job 'node[0-1]'
+    within 10 freed "$told" $job 1
+    pid=$(main_pid head $HEAD)
+    on head chattr +i $DIR/hk.db-wal
+    go_on node0
+    unwritable $job 'not permitted'
+    on head chattr -i $DIR/hk.db-wal
+    written $job
+    logged 'store can be written again'
+    [ "$(main_pid head $HEAD)" = "$pid" ]
+    shared_disk
+}
+
+@test "a limit of the size of files meanwhile: it goes on by itself" {
+    hang node0
+    job_end $job 'node[0-1]'
+    within 10 freed "$told" $job 1
+    pid=$(main_pid head $HEAD)
+    on head prlimit --pid "$pid" --fsize=0:unlimited
+    go_on node0
+    unwritable $job 'too large'
+    on head prlimit --pid "$pid" --fsize=unlimited:unlimited
+    written $job
+    logged 'store can be written again'
+    [ "$(main_pid head $HEAD)" = "$pid" ]
 }
 
 store_sum () { on head sha256sum $DIR/hk.db; }
