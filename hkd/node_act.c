@@ -84,26 +84,63 @@ static void tell_prepared (struct hkd_node *node,
     free (names);
 }
 
-/* Two attempts at once would be in each other's way. */
-static bool is_blocked (struct hkd_node *node, const struct hkd_work *work)
-{
-    struct hkd_leftovers left;
+/* What an ended run has left in its cgroup is in the way of the next: of every
+ * run where they go one by one, else of its allocation's.
+ */
+struct blocked {
+    const struct hkd_node *node;
+    const struct hkd_work *work;
+    bool serial;
     char reason[HK_REASON_BYTES];
-    bool blocked;
+};
 
-    hkd_leftovers_read (
-        hkd_unit_older_cgroup (node->units, work->alloc, work->attempt), &left);
-    if ((blocked = left.count > 0)) {
-        snprintf (reason,
-                  sizeof (reason),
-                  "%zu processes of an earlier attempt "
-                  "are left: %s",
-                  left.count,
-                  left.list[0]);
-        tell_failed (node, work, reason, false);
+static bool blocks (void *arg, const struct hkd_unit_view *unit)
+{
+    struct blocked *b = arg;
+    struct hkd_leftovers left;
+    size_t count;
+
+    if ((!b->serial && unit->alloc != b->work->alloc)
+        || (unit->alloc == b->work->alloc && unit->attempt == b->work->attempt)
+        || hkd_runs_has (b->node->runs, unit->alloc, unit->attempt))
+        return false;
+    if (!unit->cgroup) {
+        snprintf (b->reason,
+                  sizeof (b->reason),
+                  "blocked: it is not known what is left of %s",
+                  unit->name);
+        return true;
     }
+    hkd_leftovers_read (unit->cgroup, &left);
+    if ((count = left.count) > 0)
+        snprintf (b->reason,
+                  sizeof (b->reason),
+                  "blocked: %zu %s of %s %s left, the first is %s",
+                  count,
+                  count == 1 ? "process" : "processes",
+                  unit->name,
+                  count == 1 ? "is" : "are",
+                  left.list[0]);
     hkd_leftovers_fini (&left);
-    return blocked;
+    return count > 0;
+}
+
+static bool is_blocked (struct hkd_node *node,
+                        const struct hk_policy *policy,
+                        const struct hkd_work *work)
+{
+    struct blocked b = { .node = node,
+                         .work = work,
+                         .serial = policy->per_node == HK_PER_NODE_SERIAL };
+    struct hkd_event ev = { .kind = HKD_EV_BLOCKED,
+                            .alloc = work->alloc,
+                            .attempt = work->attempt,
+                            .blocked = { b.reason } };
+
+    if (!hkd_units_each (node->units, blocks, &b))
+        return false;
+    hkd_node_feed (node, &ev, NULL);
+    return true;
 }
 
 static void prepare (struct hkd_node *node, const struct hkd_work *work)
@@ -115,7 +152,7 @@ static void prepare (struct hkd_node *node, const struct hkd_work *work)
     struct hkd_scripts scripts;
     struct hk_error err;
 
-    if (!start || is_blocked (node, work))
+    if (!start || is_blocked (node, policy, work))
         return;
     if (hkd_scripts_find (node->conf, policy, start->userid, &scripts, &err)
         < 0) {

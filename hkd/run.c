@@ -57,6 +57,7 @@ static void on_prepared (struct hkd_runs *runs,
 
     if (run->pub.phase != HK_RUN_STARTING)
         return;
+    hkd_run_unblocked (runs, run);
     if (!(list = calloc (n + 1, sizeof (*list))))
         abort ();
     for (size_t i = 0; i < n; i++) {
@@ -224,7 +225,10 @@ static void on_stop (struct hkd_runs *runs,
     struct hkd_action *act;
     const char *text = "has ended";
 
-    if (run->pub.phase != HK_RUN_ENDED) {
+    if (run->blocked) {
+        hkd_run_blocked_end (runs, run, HK_OUTCOME_KILLED, ev->stop.reason);
+        text = "ended before it began";
+    } else if (run->pub.phase != HK_RUN_ENDED) {
         hkd_run_stop (
             runs, run, HK_OUTCOME_KILLED, ev->stop.signal, ev->stop.reason);
         text = "signal sent";
@@ -266,6 +270,9 @@ static int of_run (struct hkd_runs *runs,
         break;
     case HKD_EV_ACK:
         on_ack (runs, run, ev);
+        break;
+    case HKD_EV_BLOCKED:
+        hkd_run_blocked (runs, run, ev->blocked.reason);
         break;
     case HKD_EV_PREPARED:
         on_prepared (runs, run, ev);

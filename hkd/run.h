@@ -31,6 +31,7 @@ enum hkd_event_kind {
     HKD_EV_STOP,
     HKD_EV_ACK,
     /* what actions brought about */
+    HKD_EV_BLOCKED,      /* reason: processes of an older run are left */
     HKD_EV_PREPARED,     /* scripts found and file written: start the unit */
     HKD_EV_STARTED,      /* the unit is active */
     HKD_EV_START_FAILED, /* reason: scripts, file or systemd */
@@ -56,6 +57,9 @@ struct hkd_event {
         struct hk_stop stop;
         struct hk_ack ack;
         struct {
+            const char *reason;
+        } blocked;
+        struct {
             const char *const *names; /* the scripts of the unit, in order */
             size_t count;
         } prepared;
@@ -80,7 +84,8 @@ struct hkd_event {
 };
 
 enum hkd_action_kind {
-    HKD_ACT_PREPARE = 1, /* find scripts, write the file: PREPARED or failed */
+    HKD_ACT_PREPARE = 1, /* look for what is in the way, find scripts:
+                            BLOCKED, PREPARED or START_FAILED */
     HKD_ACT_UNIT_START,  /* then STARTED, SCRIPTS.., FINISHED or START_FAILED */
     HKD_ACT_FILE,        /* write the file anew: the run has changed */
     HKD_ACT_SIGNAL,      /* to every process of the unit's cgroup; from the
@@ -118,6 +123,8 @@ int64_t hkd_runs_deadline (const struct hkd_runs *runs); /* next TICK */
 typedef int (*hkd_run_f) (void *arg, const struct hk_run *run);
 int hkd_runs_each (const struct hkd_runs *runs, hkd_run_f fn, void *arg);
 size_t hkd_runs_count (const struct hkd_runs *runs);
+/* Is it here, and not ended? */
+bool hkd_runs_has (const struct hkd_runs *runs, uint64_t alloc, int attempt);
 /* What START said of a run, for its file; NULL if there is no such run. */
 const struct hk_start *hkd_runs_start (const struct hkd_runs *runs,
                                        uint64_t alloc,

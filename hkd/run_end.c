@@ -6,10 +6,7 @@
 #include <string.h>
 #include <syslog.h>
 #include "proto/duration.h"
-#include "proto/jobid.h"
 #include "hkd/run_impl.h"
-
-enum { SUBJECT_BYTES = HK_JOBID_TEXT_BYTES + 8 };
 
 static void leftovers_set (struct hkd_run *run,
                            const char *const *leftovers,
@@ -30,15 +27,15 @@ static void leftovers_set (struct hkd_run *run,
     run->pub.leftovers_count = count;
 }
 
-/* The unit, or the job while there is none. */
-static const char *subject (const struct hkd_run *run, char name[SUBJECT_BYTES])
+const char *hkd_run_subject (const struct hkd_run *run,
+                             char name[HKD_SUBJECT_BYTES])
 {
     char jobid[HK_JOBID_TEXT_BYTES];
 
     if (run->pub.unit[0])
         return run->pub.unit;
     snprintf (name,
-              SUBJECT_BYTES,
+              HKD_SUBJECT_BYTES,
               "run of %s",
               hk_jobid_encode (run->pub.jobid, HK_JOBID_F58PLAIN, jobid));
     return name;
@@ -96,7 +93,7 @@ static void culprit (const struct hkd_run *run, char *text, size_t size)
 static void say_ended (struct hkd_runs *runs, const struct hkd_run *run)
 {
     bool good = run->pub.outcome == HK_OUTCOME_SUCCESS;
-    char name[SUBJECT_BYTES], why[HK_REASON_BYTES];
+    char name[HKD_SUBJECT_BYTES], why[HK_REASON_BYTES];
 
     if (run->pub.reason[0])
         snprintf (why, sizeof (why), "%s", run->pub.reason);
@@ -106,7 +103,7 @@ static void say_ended (struct hkd_runs *runs, const struct hkd_run *run)
              good ? LOG_INFO : LOG_ERR,
              run,
              "%s ended: %s%s%s",
-             subject (run, name),
+             hkd_run_subject (run, name),
              hk_outcome_name (run->pub.outcome),
              why[0] ? ": " : "",
              why);
@@ -120,6 +117,7 @@ void hkd_run_ended (struct hkd_runs *runs,
     if (run->pub.phase == HK_RUN_ENDED)
         return;
     run->pub.phase = HK_RUN_ENDED;
+    run->blocked = false;
     run->pub.outcome = outcome;
     run->pub.t_end = runs->wall;
     run->stage = HKD_STAGE_NONE;
@@ -146,13 +144,13 @@ void hkd_run_look (struct hkd_runs *runs, struct hkd_run *run)
 /* Also where no unit is known yet: one that is being started must not go on. */
 static void send_signal (struct hkd_runs *runs, struct hkd_run *run, int signum)
 {
-    char name[SUBJECT_BYTES];
+    char name[HKD_SUBJECT_BYTES];
 
     hkd_say (runs,
              LOG_WARNING,
              run,
              "%s: sending %s",
-             subject (run, name),
+             hkd_run_subject (run, name),
              sigabbrev_np (signum) ? sigabbrev_np (signum) : "a signal");
     hkd_act (runs, HKD_ACT_SIGNAL, run)->signal = signum;
     run->look_wait_ms = HKD_LOOK_FIRST_MS;
@@ -246,13 +244,19 @@ static void give_up (struct hkd_runs *runs, struct hkd_run *run)
     hkd_run_ended (runs, run, meant, reason);
 }
 
+int64_t hkd_run_limit (const struct hkd_run *run)
+{
+    int64_t when = INT64_MAX;
+
+    add (run->start_ms, run->policy.timeout_ms, &when);
+    return when;
+}
+
 static void tick_running (struct hkd_runs *runs, struct hkd_run *run)
 {
     char limit[HK_DURATION_TEXT_BYTES], reason[HK_REASON_BYTES];
-    int64_t when;
 
-    if (!add (run->start_ms, run->policy.timeout_ms, &when)
-        || runs->now_ms < when)
+    if (runs->now_ms < hkd_run_limit (run))
         return;
     snprintf (reason,
               sizeof (reason),
@@ -288,7 +292,10 @@ void hkd_run_tick (struct hkd_runs *runs, struct hkd_run *run)
     switch (run->pub.phase) {
     case HK_RUN_STARTING:
     case HK_RUN_RUNNING:
-        tick_running (runs, run);
+        if (run->blocked)
+            hkd_run_blocked_tick (runs, run);
+        else
+            tick_running (runs, run);
         break;
     case HK_RUN_STOPPING:
         tick_stopping (runs, run);
@@ -307,7 +314,9 @@ int64_t hkd_run_deadline (const struct hkd_run *run)
     switch (run->pub.phase) {
     case HK_RUN_STARTING:
     case HK_RUN_RUNNING:
-        add (run->start_ms, run->policy.timeout_ms, &when);
+        when = hkd_run_limit (run);
+        if (run->blocked && run->look_ms < when)
+            when = run->look_ms;
         break;
     case HK_RUN_STOPPING:
         add (run->stage_ms,

@@ -3,6 +3,7 @@
 #ifndef HKD_RUN_IMPL_H
 #define HKD_RUN_IMPL_H
 
+#include "proto/jobid.h"
 #include "hkd/run.h"
 
 enum {
@@ -10,6 +11,9 @@ enum {
     HKD_REPEAT_MOST_MS = 30000,
     HKD_LOOK_FIRST_MS = 20, /* at the cgroup, while a run is being ended */
     HKD_LOOK_MOST_MS = 1000,
+    HKD_BLOCKED_FIRST_MS = 200, /* while others' processes are in the way */
+    HKD_BLOCKED_MOST_MS = 5000,
+    HKD_SUBJECT_BYTES = HK_JOBID_TEXT_BYTES + 8,
 };
 
 enum hkd_stage { /* of ending what is left */
@@ -26,6 +30,7 @@ struct hkd_run {
     bool has_unit;
     bool finished;
     bool looking; /* CGROUP was asked for */
+    bool blocked; /* STARTING, with no unit yet */
     enum hkd_stage stage;
     int64_t start_ms;
     int64_t stage_ms;
@@ -74,7 +79,24 @@ void hkd_runs_settle (struct hkd_runs *runs);
 /* run.c */
 void hkd_report (struct hkd_runs *runs, struct hkd_run *run);
 
+/* run_blocked.c */
+void hkd_run_blocked (struct hkd_runs *runs,
+                      struct hkd_run *run,
+                      const char *reason);
+void hkd_run_unblocked (struct hkd_runs *runs, struct hkd_run *run);
+/* Nothing was begun: there is nothing to be ended. */
+void hkd_run_blocked_end (struct hkd_runs *runs,
+                          struct hkd_run *run,
+                          enum hk_outcome outcome,
+                          const char *why);
+void hkd_run_blocked_tick (struct hkd_runs *runs, struct hkd_run *run);
+
 /* run_end.c */
+/* The unit, or the job while there is none: for the log; may be in `name`. */
+const char *hkd_run_subject (const struct hkd_run *run,
+                             char name[HKD_SUBJECT_BYTES]);
+/* When `timeout` is over; INT64_MAX: never. */
+int64_t hkd_run_limit (const struct hkd_run *run);
 void hkd_run_stop (struct hkd_runs *runs,
                    struct hkd_run *run,
                    enum hk_outcome outcome,

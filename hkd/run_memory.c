@@ -234,6 +234,13 @@ size_t hkd_runs_count (const struct hkd_runs *runs)
     return n;
 }
 
+bool hkd_runs_has (const struct hkd_runs *runs, uint64_t alloc, int attempt)
+{
+    const struct hkd_run *run = hkd_run_find (runs, alloc, attempt);
+
+    return run && run->pub.phase != HK_RUN_ENDED;
+}
+
 const struct hk_start *hkd_runs_start (const struct hkd_runs *runs,
                                        uint64_t alloc,
                                        int attempt)

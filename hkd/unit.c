@@ -319,15 +319,16 @@ const char *hkd_unit_cgroup (const struct hkd_units *units,
     return u->cgroup;
 }
 
-const char *hkd_unit_older_cgroup (const struct hkd_units *units,
-                                   uint64_t alloc,
-                                   int attempt)
+bool hkd_units_each (const struct hkd_units *units, hkd_unit_f fn, void *arg)
 {
-    for (const struct hkd_unit *u = units->first; u; u = u->next)
-        if (u->alloc == alloc && u->attempt != attempt
-            && u->state == HKD_UNIT_FORGOTTEN && u->cgroup)
-            return u->cgroup;
-    return "";
+    for (const struct hkd_unit *u = units->first; u; u = u->next) {
+        struct hkd_unit_view view = {
+            u->alloc, u->attempt, u->name, u->cgroup
+        };
+        if (is_known (u) && fn (arg, &view))
+            return true;
+    }
+    return false;
 }
 
 void hkd_unit_forget (struct hkd_units *units, uint64_t alloc, int attempt)

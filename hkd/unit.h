@@ -29,7 +29,7 @@ struct hkd_units_calls {
      */
     int (*event) (void *arg, struct hkd_event *ev);
     void (*adopted) (void *arg); /* each UNIT was told */
-    /* systemd has let go of the unit: the run's files may be removed. */
+    /* systemd no longer has the unit: the run's files may be removed. */
     void (*forgotten) (void *arg, uint64_t alloc, int attempt);
 };
 
@@ -71,10 +71,15 @@ void hkd_unit_signal (struct hkd_units *units,
 const char *hkd_unit_cgroup (const struct hkd_units *units,
                              uint64_t alloc,
                              int attempt);
-/* The cgroup of an earlier attempt that systemd has not let go of; else "". */
-const char *hkd_unit_older_cgroup (const struct hkd_units *units,
-                                   uint64_t alloc,
-                                   int attempt);
+/* Each that systemd has, until fn returns true. */
+struct hkd_unit_view {
+    uint64_t alloc;
+    int attempt;
+    const char *name;
+    const char *cgroup; /* as hkd_unit_cgroup gives it */
+};
+typedef bool (*hkd_unit_f) (void *arg, const struct hkd_unit_view *view);
+bool hkd_units_each (const struct hkd_units *units, hkd_unit_f fn, void *arg);
 void hkd_unit_forget (struct hkd_units *units, uint64_t alloc, int attempt);
 
 /* When to call _tick, CLOCK_BOOTTIME in ms; INT64_MAX: never. */

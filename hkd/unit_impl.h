@@ -91,7 +91,6 @@ struct hkd_unit {
     bool changed;    /* since they were asked for */
     bool finished;   /* FINISHED was told */
     bool listed;     /* in the list that is being read */
-    bool let_go;     /* systemd was told to, and we that it was */
 };
 
 struct hkd_units {

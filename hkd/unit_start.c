@@ -285,9 +285,6 @@ static int on_let_go (sd_bus_message *m, void *arg, sd_bus_error *ret)
         hkd_call_failed (call, error);
         return 0;
     }
-    if (!u->let_go)
-        u->units->calls.forgotten (u->units->arg, u->alloc, u->attempt);
-    u->let_go = true;
     if (error)
         hkd_unit_gone (u);
     return 0;

@@ -220,7 +220,7 @@ void hkd_unit_gone (struct hkd_unit *u)
 
     if (u->state == HKD_UNIT_STARTED)
         hkd_unit_tell (u, HKD_EV_GONE, &ev);
-    else if (u->state == HKD_UNIT_FORGOTTEN && !u->let_go)
+    else if (u->state == HKD_UNIT_FORGOTTEN)
         u->units->calls.forgotten (u->units->arg, u->alloc, u->attempt);
     hkd_unit_drop (u);
 }

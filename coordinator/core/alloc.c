@@ -21,6 +21,7 @@ void hkc_alloc_free (struct hkc_alloc *alloc)
         return;
     for (uint32_t i = 0; alloc->parts && i < alloc->parts_count; i++) {
         free (alloc->parts[i].script);
+        free (alloc->parts[i].blocked);
         free (alloc->parts[i].reason);
     }
     free (alloc->parts);

@@ -33,6 +33,7 @@ struct hkc_part {
     double t_start;
     char *script;
     char *reason;
+    char *blocked; /* why the node does not begin yet; NULL: it is not said */
 };
 
 struct hkc_alloc {

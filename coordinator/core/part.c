@@ -224,6 +224,7 @@ void hkc_part_ended (struct hkc_core *core,
     hk_one_line (shown); /* it goes to logs, drain reasons and terminals */
     history (core, part, outcome, run, shown);
     part->stop_signal = 0;
+    hkc_strset (&part->blocked, NULL);
     if (outcome == HK_OUTCOME_REBOOTED
         && policy->on_reboot == HK_ON_REBOOT_RERUN) {
         hkc_say (core,

@@ -111,6 +111,30 @@ static enum hk_outcome believed (const struct hk_run *run)
     return HK_OUTCOME_SUCCESS;
 }
 
+/* The node has it, and does not begin it yet.  Not stored: each state of the
+ * node tells it.
+ */
+static void part_blocked (struct hkc_core *core,
+                          struct hkc_part *part,
+                          const char *reason)
+{
+    char *why = hkc_arena_dup (core, reason);
+    bool first = !part->blocked;
+
+    hk_one_line (why); /* it goes to logs and terminals */
+    hkc_strset (&part->blocked, why);
+    if (!first)
+        return;
+    hkc_say (core,
+             LOG_WARNING,
+             part->alloc->jobid,
+             part->host->shown,
+             "%s",
+             part->blocked);
+    if (part->stop_signal)
+        stop_send (core, part);
+}
+
 static void part_progress (struct hkc_core *core,
                            struct hkc_part *part,
                            const struct hk_run *run)
@@ -118,6 +142,12 @@ static void part_progress (struct hkc_core *core,
     enum hkc_phase phase = run->phase == HK_RUN_STOPPING ? HKC_STOPPING
                                                          : HKC_RUNNING;
 
+    if (part->phase == HKC_WAITING && run->phase == HK_RUN_STARTING
+        && *run->reason) {
+        part_blocked (core, part, run->reason);
+        return;
+    }
+    hkc_strset (&part->blocked, NULL);
     if (part->phase < phase) {
         if (part->phase == HKC_WAITING)
             part->t_start = run->t_start > 0 ? run->t_start : core->wall;
@@ -245,10 +275,11 @@ static void absence (struct hkc_core *core, struct hkc_host *host)
         if (p->phase >= HKC_ENDED || !p->start_sent)
             continue;
         if (p->seen) {
-            if (p->stop_signal && p->phase == HKC_RUNNING)
+            if (p->stop_signal && p->phase != HKC_STOPPING)
                 stop_send (core, p);
             continue;
         }
+        hkc_strset (&p->blocked, NULL);
         if (p->phase == HKC_WAITING) {
             if (!core->recover && !p->conflict)
                 hkc_part_start (core, p);

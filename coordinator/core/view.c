@@ -32,6 +32,8 @@ const char *hkc_part_marks (struct hkc_core *core, const struct hkc_part *part)
             return "lost";
         if (host->t_seen == 0)
             return "no-hkd";
+        if (part->blocked && host->heard)
+            return "blocked";
         if (is_queued (core, part))
             return "queued";
     }
@@ -86,6 +88,8 @@ static void explain (const struct hkc_core *core,
         v->reason = "another run goes first on this node";
     else if (part->phase == HKC_WAITING && !is_heard (core, host))
         v->reason = "not connected";
+    else if (!strcmp (v->marks, "blocked"))
+        v->reason = part->blocked, v->act = "reboot the node";
     else if (!strcmp (v->marks, "hold"))
         v->act = "repair the node, then set on-failure to drain or release";
     else if (part->phase >= HKC_ENDED && !core->manager)

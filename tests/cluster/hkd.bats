@@ -212,7 +212,19 @@ rm $D/10-a $D/20-b; echo still here"
     run ! on node0 sh -c 'kill -0 $(cat /run/t/pid)'
 }
 
-@test "what nothing can end is given up, named, and blocks nobody" {
+# blocked JOBID: shown as such, with what is in its way and what ends it
+blocked ()
+{
+    on head hkctl list -j "$1" --json | jq -e --arg unit "$(unit '')" \
+        '.rows | length == 1 and all (.phase == "waiting"
+            and .marks == "blocked" and .act == "reboot the node"
+            and (.reason | startswith ("blocked: 1 process of \($unit) is left")
+                and test ("the first is [0-9]+ ls ")))' &&
+        on head hkctl nodes -t node0 | grep -q 'waiting .* blocked .*reboot'
+}
+
+@test "what nothing can end is given up, named, and the next run waits for it" {
+    local next=$((job + 500))
     # a file system whose server does not answer
     on node0 sh -c 'cat >/run/t/server <<"S"
 open $f, "+<", "/dev/fuse" or die; mkdir "/run/t/m";
@@ -231,12 +243,31 @@ S
     on head hkctl kill -j "$job"
     within 20 outcome killed
     [[ $(row .reason) = *"left after KILL"*" ls "*wait* ]]
-    # another run is as if nothing were there
     put $D/10-a 'touch /run/t/a'
-    job=$((job + 500))
-    job_end "$job" node0
-    within 10 outcome success
+    job_end $next node0
+    within 10 blocked $next
+    # a kill ends it before it began
+    on head hkctl kill -j $next -r enough
+    job=$next within 10 outcome killed
+    [[ $(job=$next row .reason) = *"enough; blocked: 1 process"* ]]
+    next=$((next + 500))
+    job_end $next node0
+    within 10 blocked $next
+    # known again by whoever is restarted
+    murder node0 flux-hkd
+    within 15 connected 1
+    within 15 blocked $next
+    on head systemctl restart flux-hk-coordinator
+    within 15 connected 1
+    within 15 blocked $next
+    on head sh -c 'hkctl nodes --json | jq -e ".rows | all (.foreign == \"\")"'
+    run ! has a
+    # and begins by itself
     on node0 systemctl stop server
+    job=$next within 15 outcome success
+    has a
+    [ "$(job=$next row .attempt)" = 1 ]
+    within 5 clean
     within 5 on node0 sh -c '! systemctl list-units --all --plain --no-legend \
         "flux-housekeeping-*" | grep .'
 }

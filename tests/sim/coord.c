@@ -254,10 +254,24 @@ static bool link_takes (struct sim_msg *msg)
     return zhashx_lookup (w.c.peers, &msg->session) != NULL;
 }
 
+/* Said twice, and late: one connection keeps its order. */
+static bool is_late (const struct sim_msg *msg)
+{
+    struct sim_node *n = msg->node >= 0 ? &w.nodes[msg->node] : NULL;
+
+    if (!n)
+        return false;
+    if (n->c_session == msg->session && msg->seq < n->c_seq)
+        return true;
+    n->c_session = msg->session;
+    n->c_seq = msg->seq;
+    return false;
+}
+
 /* What has arrived at the process; it reads it in its next turn. */
 void sim_coord_deliver (struct sim_msg *msg)
 {
-    if (!w.c.core) {
+    if (!w.c.core || is_late (msg)) {
         sim_msg_free (msg);
         return;
     }

@@ -279,6 +279,8 @@ static void fault (void)
     case 9:
         if (sim_chance (20))
             sim_unit_lost (n);
+        else /* as of an older run that was given up */
+            n->left_ms = w.now_ms + 12000;
         break;
     case 10: { /* the node loses its session */
         n->session = 0;
@@ -386,7 +388,7 @@ int main (int argc, char **argv)
         { NULL, 0, NULL, 0 },
     };
     uint64_t seed = 1, seeds = 1000, bad = 0, done = 0;
-    uint64_t runs = 0, frees = 0, crashes = 0, hellos = 0;
+    uint64_t runs = 0, frees = 0, crashes = 0, hellos = 0, blocked = 0;
     int c;
 
     while ((c = getopt_long (argc, argv, "", longs, NULL)) >= 0) {
@@ -409,16 +411,18 @@ int main (int argc, char **argv)
         runs += w.runs;
         frees += w.frees;
         crashes += w.crashes;
+        blocked += w.blocked;
         hellos += w.hellos;
     }
     printf ("# %llu seeds of %d steps: %llu runs, %llu frees, %llu crashes, "
-            "%llu hellos\n",
+            "%llu hellos, %llu times blocked\n",
             (unsigned long long)done,
             steps,
             (unsigned long long)runs,
             (unsigned long long)frees,
             (unsigned long long)crashes,
-            (unsigned long long)hellos);
+            (unsigned long long)hellos,
+            (unsigned long long)blocked);
     printf ("%s 1 - what must always hold holds\n1..1\n",
             bad ? "not ok" : "ok");
     return bad != 0;

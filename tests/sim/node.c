@@ -88,7 +88,12 @@ static bool act_one (struct sim_node *n,
     *next = event (0, run->alloc, run->attempt);
     switch (act->kind) {
     case HKD_ACT_PREPARE:
-        sim_file_write (n, run);
+        if (sim_unit_in_way (n, run->alloc, run->attempt)) {
+            next->kind = HKD_EV_BLOCKED;
+            next->blocked.reason = "blocked: 1 process is left";
+            w.blocked++;
+            return true;
+        }
         next->kind = HKD_EV_PREPARED;
         next->prepared.names = sim_script_names;
         next->prepared.count = SIM_SCRIPTS;
@@ -114,9 +119,11 @@ static bool act_one (struct sim_node *n,
     case HKD_ACT_CGROUP:
         next->kind = HKD_EV_CGROUP;
         next->cgroup.leftovers = left;
-        next->cgroup.count = u && (u->at < SIM_SCRIPTS || u->child);
+        next->cgroup.count = u && sim_unit_left (u);
         return true;
     case HKD_ACT_FORGET:
+        if (u && sim_unit_left (u))
+            n->left_ms = w.now_ms + sim_below (60000);
         if (u)
             sim_unit_remove (n, u);
         sim_file_remove (n, run);
@@ -357,6 +364,7 @@ void sim_node_off (struct sim_node *n)
     n->session = 0;
     n->welcome = false;
     n->on = false;
+    n->left_ms = 0;
     while (n->units)
         sim_unit_remove (n, n->units);
     while (n->files)

@@ -131,12 +131,14 @@ struct sim_node {
     struct hkd_runs *runs; /* NULL: hkd is down */
     struct sim_unit *units;
     struct sim_file *files;
+    int64_t left_ms; /* processes of a unit that is forgotten: until then */
     /* link */
     uint64_t session; /* 0: not connected */
     bool welcome;
     uint64_t out_seq, in_seq;
     int64_t hello_ms, alive_ms, state_ms, heard_ms;
     struct sim_queue to_c, to_n;
+    uint64_t c_session, c_seq; /* that the coordinator heard last */
 };
 
 void sim_node_on (struct sim_node *node); /* power, a new boot */
@@ -158,6 +160,10 @@ struct sim_unit *sim_unit_find (struct sim_node *node,
                                 int attempt);
 void sim_unit_remove (struct sim_node *node, struct sim_unit *unit);
 void sim_unit_signal (struct sim_unit *unit, int signum);
+/* Is anything left of it? */
+bool sim_unit_left (const struct sim_unit *unit);
+/* A run that has ended left something that is still there: none may begin. */
+bool sim_unit_in_way (const struct sim_node *node, uint64_t alloc, int attempt);
 /* Scripts end, whether hkd is there or not: has one? */
 bool sim_unit_run (struct sim_node *node, struct sim_unit *unit);
 void sim_file_write (struct sim_node *node, const struct hk_run *run);
@@ -310,7 +316,7 @@ struct sim_world {
     zhashx_t *bad;     /* the same, of runs with a script that failed */
     FILE *story;       /* NULL: quiet */
     /* counted */
-    uint64_t frees, runs, crashes, hellos, drains;
+    uint64_t frees, runs, crashes, hellos, drains, blocked;
 };
 
 extern struct sim_world w;

@@ -46,6 +46,28 @@ static void count_start (struct sim_node *n, uint64_t alloc, int attempt)
     zhashx_insert (w.started, key, n);
 }
 
+bool sim_unit_left (const struct sim_unit *u)
+{
+    return u->at < SIM_SCRIPTS || u->child;
+}
+
+static bool has_ended (const struct sim_node *n, const struct sim_unit *u)
+{
+    for (const struct sim_file *f = n->files; f; f = f->next)
+        if (f->run.alloc == u->alloc && f->run.attempt == u->attempt)
+            return f->run.phase == HK_RUN_ENDED;
+    return false;
+}
+
+bool sim_unit_in_way (const struct sim_node *n, uint64_t alloc, int attempt)
+{
+    for (const struct sim_unit *u = n->units; u; u = u->next)
+        if ((u->alloc != alloc || u->attempt != attempt) && sim_unit_left (u)
+            && has_ended (n, u))
+            return true;
+    return w.now_ms < n->left_ms;
+}
+
 struct sim_unit *sim_unit_create (struct sim_node *n,
                                   uint64_t alloc,
                                   int attempt)
@@ -53,6 +75,8 @@ struct sim_unit *sim_unit_create (struct sim_node *n,
     struct sim_unit *u = calloc (1, sizeof (*u));
     int64_t at = w.now_ms;
 
+    if (sim_unit_in_way (n, alloc, attempt))
+        sim_broken ("S6", "%s begins a run beside what is left", n->name);
     u->alloc = alloc;
     u->attempt = attempt;
     sim_id_text (u->invocation);
@@ -69,7 +93,7 @@ struct sim_unit *sim_unit_create (struct sim_node *n,
     u->results[0].t_start = w.wall;
     u->ignores_term = sim_chance (20);
     u->leaves_child = sim_chance (5);
-    u->unkillable = sim_chance (2);
+    u->unkillable = sim_chance (u->leaves_child ? 30 : 2);
     u->next = n->units;
     n->units = u;
     count_start (n, alloc, attempt);

@@ -90,6 +90,12 @@ int run_start (void)
                                                      .instance = INSTANCE } });
 }
 
+int run_blocked (const char *by)
+{
+    return run_feed (
+        &(struct hkd_event){ .kind = HKD_EV_BLOCKED, .blocked = { by } });
+}
+
 int run_prepared (size_t n)
 {
     static const char *const names[] = { "10-a", "20-b", "30-c" };

@@ -41,6 +41,7 @@ int run_tear_down (void **state);
 int run_feed (struct hkd_event *ev);
 int run_simple (enum hkd_event_kind kind);
 int run_start (void);
+int run_blocked (const char *by);
 int run_prepared (size_t scripts);
 int run_started (void);
 /* Results of scripts as "0 7 k15 r -": exit codes, killed by a signal, running,

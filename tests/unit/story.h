@@ -21,6 +21,7 @@ struct story_run {
     enum hk_run_phase phase; /* 0: asked for, not begun */
     enum hk_outcome outcome;
     const char *instance;
+    const char *blocked; /* by what; NULL: it is not */
 };
 
 /* What a node has, as hkd would. */
@@ -116,6 +117,11 @@ void run_report (struct story *s,
                  uint64_t peer,
                  const char *boot,
                  const struct story_run *run);
+/* It waits on its nodes for what is in its way. */
+void run_waits (struct story *s,
+                const char *hosts,
+                uint64_t jobid,
+                const char *blocked);
 /* START, running, success: all of it. */
 void run_well (struct story *s, const char *hosts, uint64_t jobid);
 

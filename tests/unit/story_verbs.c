@@ -233,7 +233,7 @@ static struct hk_run run_of (const struct story *s,
         .phase = run->phase,
         .script = run->phase == HK_RUN_ENDED ? "" : "10-clean",
         .outcome = run->outcome,
-        .reason = "",
+        .reason = run->blocked ? run->blocked : "",
         .t_start = 1.7e9,
         .t_end = run->phase == HK_RUN_ENDED ? 1.7e9 + 4 : 0,
     };
@@ -410,12 +410,39 @@ static void run_now (struct story *s, int i, const void *arg)
     struct story_run *run = run_find (s, i, *(const uint64_t *)arg);
 
     run->phase = HK_RUN_RUNNING;
+    run->blocked = NULL;
     report (s, s->nodes[i].peer, s->nodes[i].boot, run);
 }
 
 void run_runs (struct story *s, const char *hosts, uint64_t jobid)
 {
     each (s, hosts, run_now, &jobid);
+    story_turn (s);
+}
+
+struct wait {
+    uint64_t jobid;
+    const char *blocked;
+};
+
+static void run_wait (struct story *s, int i, const void *arg)
+{
+    const struct wait *wait = arg;
+    struct story_run *run = run_find (s, i, wait->jobid);
+
+    run->phase = HK_RUN_STARTING;
+    run->blocked = wait->blocked;
+    report (s, s->nodes[i].peer, s->nodes[i].boot, run);
+}
+
+void run_waits (struct story *s,
+                const char *hosts,
+                uint64_t jobid,
+                const char *blocked)
+{
+    struct wait wait = { jobid, blocked };
+
+    each (s, hosts, run_wait, &wait);
     story_turn (s);
 }
 
@@ -431,6 +458,7 @@ static void run_end (struct story *s, int i, const void *arg)
 
     run->phase = HK_RUN_ENDED;
     run->outcome = end->outcome;
+    run->blocked = NULL;
     if (s->nodes[i].peer)
         report (s, s->nodes[i].peer, s->nodes[i].boot, run);
 }

@@ -279,6 +279,92 @@ static void a_report_before_the_full_state_changes_nothing (void **state)
 #define A_TEST(name) \
     cmocka_unit_test_setup_teardown (name, story_set_up, story_tear_down)
 
+/* ---- blocked ---- */
+
+static const char by_it[] = "blocked: 1 process of it is left";
+
+static void blocked_begin (struct story *s)
+{
+    sched_up (s, "L1");
+    nodes_up (s, "node0");
+    job_ends (s, 10, "node0");
+    job_ends (s, 11, "node0");
+    pass_over (s);
+    run_waits (s, "node0", 10, by_it);
+    expect_phase (s, 10, "node0", "waiting blocked");
+    expect_act (s, 10, "node0", "reboot the node");
+    expect_phase (s, 11, "node0", "waiting queued");
+    expect_nothing (s);
+}
+
+static void a_blocked_run_is_shown_and_goes_on (void **state)
+{
+    struct story *s = *state;
+
+    blocked_begin (s);
+    later (s, 600000);
+    nodes_tell (s, "node0");
+    expect_nothing (s); /* neither lost nor asked for again */
+    run_runs (s, "node0", 10);
+    expect_phase (s, 10, "node0", "running");
+    run_ends (s, "node0", 10, HK_OUTCOME_SUCCESS);
+    expect (s, "free 10 0 final", "start node0 11");
+}
+
+static void a_blocked_run_is_known_again_after_restarts (void **state)
+{
+    struct story *s = *state;
+
+    blocked_begin (s);
+    story_restart (s);
+    sched_up (s, "L1");
+    pass_over (s);
+    expect_phase (s, 10, "node0", "waiting");
+    nodes_up (s, "node0");
+    expect_nothing (s);
+    expect_phase (s, 10, "node0", "waiting blocked");
+    /* hkd's own: it has no file of such a run, which is started once more */
+    nodes_gone (s, "node0");
+    expect_phase (s, 10, "node0", "waiting");
+    node_forgets (s, "node0", 10);
+    nodes_up (s, "node0");
+    expect (s, "start node0 10");
+    expect_phase (s, 10, "node0", "waiting");
+    run_waits (s, "node0", 10, by_it);
+    expect_phase (s, 10, "node0", "waiting blocked");
+}
+
+static void a_blocked_run_can_be_killed (void **state)
+{
+    struct story *s = *state;
+
+    blocked_begin (s);
+    kill_runs (s, 10, "node0");
+    expect (s, "stop node0 10 15");
+    /* hkd was restarted and did not hear it */
+    nodes_gone (s, "node0");
+    node_forgets (s, "node0", 10);
+    nodes_up (s, "node0");
+    expect (s, "start node0 10");
+    run_waits (s, "node0", 10, by_it);
+    expect (s, "stop node0 10 15");
+    nodes_tell (s, "node0");
+    expect (s, "stop node0 10 15");
+    run_ends (s, "node0", 10, HK_OUTCOME_KILLED);
+    expect_phase (s, 10, "node0", "ended");
+    expect_history (s, 10, "node0", "killed");
+}
+
+static void a_reboot_ends_a_blocked_run (void **state)
+{
+    struct story *s = *state;
+
+    blocked_begin (s);
+    nodes_boot (s, "node0");
+    expect (s, "start node0 10#2");
+    expect_phase (s, 10, "node0", "waiting");
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +384,10 @@ int main (void)
         A_TEST (an_older_session_changes_nothing),
         A_TEST (an_unknown_run_changes_no_rank),
         A_TEST (a_report_before_the_full_state_changes_nothing),
+        A_TEST (a_blocked_run_is_shown_and_goes_on),
+        A_TEST (a_blocked_run_is_known_again_after_restarts),
+        A_TEST (a_blocked_run_can_be_killed),
+        A_TEST (a_reboot_ends_a_blocked_run),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

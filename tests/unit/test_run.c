@@ -119,6 +119,98 @@ static void without_a_link_nothing_is_sent_and_the_state_follows (void **state)
     assert_string_equal (rn.acts, "state");
 }
 
+/* ---- blocked ---- */
+
+static void a_run_waits_for_what_is_in_its_way (void **state)
+{
+    int64_t before, began = rn.now_ms;
+    int looks = 0;
+
+    (void)state;
+    run_start ();
+    run_blocked ("blocked: 2 processes are left");
+    assert_string_equal (rn.acts, "report"); /* no file, no unit */
+    assert_int_equal (rn.last.phase, HK_RUN_STARTING);
+    assert_string_equal (rn.reason, "blocked: 2 processes are left");
+    while (rn.now_ms < began + 10 * MINUTE) {
+        before = rn.now_ms;
+        run_wait_for_deadline ();
+        assert_string_equal (rn.acts, "prepare");
+        assert_true (rn.now_ms > before && rn.now_ms - before <= 5000);
+        run_blocked (looks++ ? "blocked: 1 process is left"
+                             : "blocked: 2 processes are left");
+        /* told again when it is another reason */
+        assert_string_equal (rn.acts, looks == 2 ? "report" : "");
+    }
+    assert_true (looks > 100 && looks < 200);
+    run_wait_for_deadline ();
+    run_prepared (1);
+    assert_string_equal (rn.acts, "file start");
+    assert_string_equal (rn.reason, "");
+    run_started ();
+    run_results ("0");
+    run_simple (HKD_EV_FINISHED);
+    run_cgroup (0);
+    assert_int_equal (rn.last.outcome, HK_OUTCOME_SUCCESS);
+}
+
+static void a_start_said_again_tells_that_it_is_blocked (void **state)
+{
+    (void)state;
+    run_start ();
+    run_blocked ("blocked: by it");
+    run_start ();
+    assert_string_equal (rn.acts, "report");
+    assert_string_equal (rn.reason, "blocked: by it");
+}
+
+static void a_stop_of_a_blocked_run_begins_nothing (void **state)
+{
+    (void)state;
+    run_start ();
+    run_blocked ("blocked: by it");
+    run_stop (15);
+    assert_string_equal (rn.acts, "file report stopped");
+    assert_int_equal (rn.last.phase, HK_RUN_ENDED);
+    assert_int_equal (rn.last.outcome, HK_OUTCOME_KILLED);
+    assert_string_equal (rn.reason, "killed by root; blocked: by it");
+    run_prepared (1); /* what was under way */
+    assert_string_equal (rn.acts, "");
+    run_blocked ("blocked: by it");
+    assert_string_equal (rn.acts, "");
+    run_ack ("");
+    assert_string_equal (rn.acts, "forget");
+}
+
+static void a_blocked_run_has_its_time_limit (void **state)
+{
+    int64_t began = rn.now_ms;
+
+    (void)state;
+    run_start ();
+    for (run_blocked ("blocked: by it"); rn.last.phase != HK_RUN_ENDED;) {
+        run_wait_for_deadline ();
+        assert_true (rn.now_ms <= began + HOUR);
+        if (!strcmp (rn.acts, "prepare"))
+            run_blocked ("blocked: by it");
+    }
+    assert_int_equal (rn.now_ms, began + HOUR);
+    assert_int_equal (rn.last.outcome, HK_OUTCOME_TIMEOUT);
+    assert_string_equal (rn.reason, "did not begin within 1h; blocked: by it");
+    assert_null (strstr (rn.acts, "signal"));
+}
+
+static void a_blocked_run_may_fail_to_start (void **state)
+{
+    (void)state;
+    run_start ();
+    run_blocked ("blocked: by it");
+    run_wait_for_deadline ();
+    run_failed ("not root's", false);
+    assert_int_equal (rn.last.outcome, HK_OUTCOME_START_FAILED);
+    assert_string_equal (rn.reason, "not root's");
+}
+
 /* ---- outcomes ---- */
 
 static void end_with (const char *text, enum hk_outcome outcome)
@@ -210,6 +302,11 @@ int main (void)
         T (an_end_is_repeated_until_it_is_acknowledged),
         T (an_ack_of_a_run_that_goes_on_changes_nothing),
         T (without_a_link_nothing_is_sent_and_the_state_follows),
+        T (a_run_waits_for_what_is_in_its_way),
+        T (a_start_said_again_tells_that_it_is_blocked),
+        T (a_stop_of_a_blocked_run_begins_nothing),
+        T (a_blocked_run_has_its_time_limit),
+        T (a_blocked_run_may_fail_to_start),
         T (the_outcome_follows_from_the_results),
         T (success_needs_a_result_of_every_script),
         T (results_that_were_told_stay_when_systemd_forgets_them),
