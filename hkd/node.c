@@ -86,13 +86,15 @@ static int on_timer (sd_event_source *source, uint64_t usec, void *arg)
     return 0; /* what is due is found by on_post */
 }
 
-static void load_run (void *arg, const struct hk_run *run)
+static void load_run (void *arg,
+                      const struct hk_run *run,
+                      const struct hkd_limits *limits)
 {
     struct hkd_node *node = arg;
     struct hkd_event ev = { .kind = HKD_EV_FILE,
                             .alloc = run->alloc,
                             .attempt = run->attempt,
-                            .run = run };
+                            .file = { run, limits } };
 
     hkd_node_feed (node, &ev, NULL);
 }

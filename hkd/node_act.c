@@ -252,7 +252,8 @@ static void carry_out (struct hkd_node *node,
             hkd_unit_start (node->units, run->alloc, run->attempt);
         break;
     case HKD_ACT_FILE:
-        if (hkd_runfile_write (node->conf->run_dir, run, file_err) < 0)
+        if (hkd_runfile_write (node->conf->run_dir, run, act->limits, file_err)
+            < 0)
             hk_log_throttled (
                 LOG_ERR, "file", "a run cannot be kept: %s", file_err->text);
         break;

@@ -94,8 +94,7 @@ static void on_start_failed (struct hkd_runs *runs,
 {
     if (run->pub.phase == HK_RUN_ENDED)
         return;
-    if (ev->failed.no_scripts
-        && run->policy.no_scripts == HK_NO_SCRIPTS_SUCCESS)
+    if (ev->failed.no_scripts && run->no_scripts == HK_NO_SCRIPTS_SUCCESS)
         hkd_run_ended (runs, run, HK_OUTCOME_SUCCESS, ev->failed.reason);
     else
         hkd_run_ended (runs, run, HK_OUTCOME_START_FAILED, ev->failed.reason);
@@ -155,7 +154,7 @@ static void on_gone (struct hkd_runs *runs, struct hkd_run *run)
 
 static void on_file (struct hkd_runs *runs, const struct hkd_event *ev)
 {
-    const struct hk_run *in = ev->run;
+    const struct hk_run *in = ev->file.run;
     struct hkd_run *run;
     int64_t age;
 
@@ -173,12 +172,14 @@ static void on_file (struct hkd_runs *runs, const struct hkd_event *ev)
     hkd_text_set (&run->pub.unit, in->unit);
     hkd_text_set (&run->pub.reason, in->reason);
     hkd_scripts_set (run, in->scripts, in->scripts_count);
+    if (ev->file.limits)
+        run->limits = *ev->file.limits;
     /* the clock may have been set meanwhile: at most the whole limit is over */
     age = in->t_start > 0 ? (int64_t)((runs->wall - in->t_start) * 1000) : 0;
     if (age < 0)
         age = 0;
-    if (run->policy.timeout_ms != INT64_MAX && age > run->policy.timeout_ms)
-        age = run->policy.timeout_ms;
+    if (run->limits.timeout_ms != INT64_MAX && age > run->limits.timeout_ms)
+        age = run->limits.timeout_ms;
     run->start_ms = runs->now_ms - age;
     run->stage_ms = runs->now_ms;
     if (run->pub.phase == HK_RUN_STOPPING)

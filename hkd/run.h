@@ -10,6 +10,7 @@
 #include "proto/error.h"
 #include "proto/limits.h"
 #include "proto/run.h"
+#include "hkd/limits.h"
 
 /* Pure: no I/O, no clock, no bus.  step (event) -> actions, carried out in
  * order before the next step; what an action brings about comes back as an
@@ -49,7 +50,11 @@ struct hkd_event {
     uint64_t alloc; /* of the run, but TICK, ADOPTED, UP, DOWN, CONF */
     int attempt;
     union {
-        const struct hk_run *run; /* FILE; UNIT: invocation, unit, scripts */
+        struct {
+            const struct hk_run *run;
+            const struct hkd_limits *limits; /* NULL: as configured now */
+        } file;
+        const struct hk_run *run; /* UNIT: invocation, unit, scripts */
         struct {
             struct hk_start start;
             const char *instance;
@@ -100,11 +105,12 @@ enum hkd_action_kind {
 
 struct hkd_action {
     enum hkd_action_kind kind;
-    const struct hk_run *run;     /* of all but STATE */
-    const struct hk_start *start; /* PREPARE, UNIT_START: the environment */
-    int signal;                   /* SIGNAL */
-    int level;                    /* LOG */
-    const char *text;             /* LOG, STOPPED */
+    const struct hk_run *run;        /* of all but STATE */
+    const struct hk_start *start;    /* PREPARE, UNIT_START: the environment */
+    const struct hkd_limits *limits; /* FILE: go with it */
+    int signal;                      /* SIGNAL */
+    int level;                       /* LOG */
+    const char *text;                /* LOG, STOPPED */
 };
 
 struct hkd_runs *hkd_runs_create (const struct hk_conf *conf, /* borrowed */

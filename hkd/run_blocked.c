@@ -76,7 +76,7 @@ void hkd_run_blocked_tick (struct hkd_runs *runs, struct hkd_run *run)
         snprintf (why,
                   sizeof (why),
                   "did not begin within %s",
-                  hk_duration_encode (run->policy.timeout_ms, limit));
+                  hk_duration_encode (run->limits.timeout_ms, limit));
         hkd_run_blocked_end (runs, run, HK_OUTCOME_TIMEOUT, why);
     } else if (runs->now_ms >= run->look_ms) {
         run->look_ms = INT64_MAX; /* until there is an answer */

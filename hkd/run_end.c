@@ -248,7 +248,7 @@ int64_t hkd_run_limit (const struct hkd_run *run)
 {
     int64_t when = INT64_MAX;
 
-    add (run->start_ms, run->policy.timeout_ms, &when);
+    add (run->start_ms, run->limits.timeout_ms, &when);
     return when;
 }
 
@@ -262,7 +262,7 @@ static void tick_running (struct hkd_runs *runs, struct hkd_run *run)
               sizeof (reason),
               "%s exceeded %s",
               run->pub.script[0] ? run->pub.script : "the run",
-              hk_duration_encode (run->policy.timeout_ms, limit));
+              hk_duration_encode (run->limits.timeout_ms, limit));
     hkd_say (runs, LOG_ERR, run, "%s", reason);
     hkd_run_stop (runs, run, HK_OUTCOME_TIMEOUT, SIGTERM, reason);
 }
@@ -272,13 +272,13 @@ static void tick_stopping (struct hkd_runs *runs, struct hkd_run *run)
     int64_t when;
 
     if (run->stage == HKD_STAGE_TERM
-        && add (run->stage_ms, run->policy.kill_grace_ms, &when)
+        && add (run->stage_ms, run->limits.kill_grace_ms, &when)
         && runs->now_ms >= when) {
         run->stage = HKD_STAGE_KILL;
         run->stage_ms = runs->now_ms;
         send_signal (runs, run, SIGKILL);
     } else if (run->stage == HKD_STAGE_KILL
-               && add (run->stage_ms, run->policy.give_up_ms, &when)
+               && add (run->stage_ms, run->limits.give_up_ms, &when)
                && runs->now_ms >= when) {
         give_up (runs, run);
         return;
@@ -320,8 +320,8 @@ int64_t hkd_run_deadline (const struct hkd_run *run)
         break;
     case HK_RUN_STOPPING:
         add (run->stage_ms,
-             run->stage == HKD_STAGE_TERM ? run->policy.kill_grace_ms
-                                          : run->policy.give_up_ms,
+             run->stage == HKD_STAGE_TERM ? run->limits.kill_grace_ms
+                                          : run->limits.give_up_ms,
              &when);
         at = run->looking ? INT64_MAX : run->look_ms;
         if (at < when)

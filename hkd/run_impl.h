@@ -26,7 +26,8 @@ struct hkd_run {
     struct hkd_run *next;
     struct hk_run pub; /* its strings and arrays are ours, on the heap */
     struct hk_start start;
-    struct hk_policy policy; /* as it began */
+    struct hkd_limits limits; /* as it began */
+    enum hk_no_scripts no_scripts;
     bool has_unit;
     bool finished;
     bool looking; /* CGROUP was asked for */

@@ -39,6 +39,7 @@ struct hkd_action *hkd_act (struct hkd_runs *runs,
     if (run) {
         act->run = &run->pub;
         act->start = &run->start;
+        act->limits = &run->limits;
     }
     return act;
 }
@@ -145,6 +146,7 @@ struct hkd_run *hkd_run_find (const struct hkd_runs *runs,
 /* In order of arrival, which is the order in which a person sees them. */
 struct hkd_run *hkd_run_add (struct hkd_runs *runs, uint64_t alloc, int attempt)
 {
+    const struct hk_policy *policy = hk_conf_policy (runs->conf, runs->host);
     struct hkd_run *run = need (calloc (1, sizeof (*run)));
     struct hkd_run **p = &runs->first;
 
@@ -160,7 +162,10 @@ struct hkd_run *hkd_run_add (struct hkd_runs *runs, uint64_t alloc, int attempt)
     hkd_text_set (&run->start.boot_id, runs->boot_id);
     hkd_text_set (&run->start.ranks, "");
     hkd_text_set (&run->start.queue, "");
-    run->policy = *hk_conf_policy (runs->conf, runs->host);
+    run->limits.timeout_ms = policy->timeout_ms;
+    run->limits.kill_grace_ms = policy->kill_grace_ms;
+    run->limits.give_up_ms = policy->give_up_ms;
+    run->no_scripts = policy->no_scripts;
     run->start_ms = runs->now_ms;
     while (*p)
         p = &(*p)->next;

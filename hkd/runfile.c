@@ -138,18 +138,23 @@ static void put_aside (const char *path, const char *why)
 
 int hkd_runfile_write (const char *dir,
                        const struct hk_run *run,
+                       const struct hkd_limits *limits,
                        struct hk_error *err)
 {
     struct hk_msg msg = { .type = HK_MSG_RUN, .seq = 1, .run = *run };
     char name[64];
     size_t len;
-    char *text;
+    char *object, *text;
     int rc;
 
-    if (!(text = hk_msg_encode (&msg, &len, err)))
+    if (!(object = hk_msg_encode (&msg, &len, err)))
         return -1;
+    text = hkd_limits_append (object, len, limits);
+    free (object);
+    if (!text)
+        return hk_error_set (err, ENOMEM, "out of memory");
     run_name (name, sizeof (name), run->alloc, run->attempt, "json");
-    rc = file_write (dir, name, text, len, err);
+    rc = file_write (dir, name, text, strlen (text), err);
     free (text);
     return rc;
 }
@@ -175,11 +180,12 @@ static int load_one (const char *dir,
                      struct hk_error *err)
 {
     char path[HKD_PATH_BYTES], expected[64];
+    struct hkd_limits limits;
     struct hk_error why;
     struct hk_msg msg;
     size_t len;
     char *text;
-    int rc = 0;
+    int has_limits, rc = 0;
 
     if (make_path (path, dir, name, err) < 0)
         return -1;
@@ -189,7 +195,8 @@ static int load_one (const char *dir,
         put_aside (path, why.text);
         return 0;
     }
-    if (hk_msg_decode (text, len, FILE_BYTES, &msg, &why) < 0) {
+    if ((has_limits = hkd_limits_read (text, len, &limits, &why)) < 0
+        || hk_msg_decode (text, len, FILE_BYTES, &msg, &why) < 0) {
         put_aside (path, why.text);
         free (text);
         return 0;
@@ -200,7 +207,7 @@ static int load_one (const char *dir,
     if (msg.type != HK_MSG_RUN || strcmp (expected, name) != 0)
         put_aside (path, "it is not about the run of its name");
     else if (!strcmp (msg.run.boot_id, boot_id))
-        fn (arg, &msg.run);
+        fn (arg, &msg.run, has_limits ? &limits : NULL);
     else
         rc = hkd_runfile_remove (dir, msg.run.alloc, msg.run.attempt, err);
     hk_msg_fini (&msg);

@@ -7,8 +7,10 @@
 #include "proto/error.h"
 #include "proto/limits.h"
 #include "proto/run.h"
+#include "hkd/limits.h"
 
-/* run-ALLOC-ATTEMPT.json  a run, as a message of the protocol tells it
+/* run-ALLOC-ATTEMPT.json  a run, as a message of the protocol tells it,
+ *                         and its limits
  * run-ALLOC-ATTEMPT.go    while it is there the unit may start its next script
  * seen.json               what the coordinator told last
  * lock                    held by the one hkd of this folder
@@ -28,6 +30,7 @@ int hkd_runfile_lock (const char *dir, struct hk_error *err);
 /* Whole or not at all: a temporary file, renamed. */
 int hkd_runfile_write (const char *dir,
                        const struct hk_run *run,
+                       const struct hkd_limits *limits,
                        struct hk_error *err);
 /* Both its files; no error if they are gone. */
 int hkd_runfile_remove (const char *dir,
@@ -35,10 +38,13 @@ int hkd_runfile_remove (const char *dir,
                         int attempt,
                         struct hk_error *err);
 
-/* Each run of this boot; `run` is borrowed for the call.  Files of another boot
+/* Each run of this boot; what is given is borrowed for the call; `limits` is
+ * NULL of a file that an earlier version wrote.  Files of another boot
  * and remains of writes are removed, damaged ones are put aside and logged.
  */
-typedef void (*hkd_runfile_f) (void *arg, const struct hk_run *run);
+typedef void (*hkd_runfile_f) (void *arg,
+                               const struct hk_run *run,
+                               const struct hkd_limits *limits);
 int hkd_runfile_each (const char *dir,
                       const char *boot_id,
                       hkd_runfile_f fn,

@@ -204,6 +204,17 @@ rm $D/10-a $D/20-b; echo still here"
     [ "$took" -ge 2 ] && [ "$took" -lt 8 ]
 }
 
+@test "the limits of a run are those it began with, also over a restart" {
+    put $D/10-a 'touch /run/t/a; exec sleep 600'
+    on node0 sh -c 'printf "[housekeeping]\ntimeout = 4s\n" \
+        >/etc/flux/hk.conf.d/limit.conf; systemctl reload flux-hkd'
+    job_end "$job" node0
+    within 10 has a
+    on node0 sh -c 'rm /etc/flux/hk.conf.d/limit.conf; systemctl restart flux-hkd'
+    within 15 outcome timeout
+    [[ $(row .reason) = *"10-a exceeded 4s"* ]]
+}
+
 @test "what scripts leave behind is ended, and changes no result" {
     put $D/10-a 'setsid sleep 600 </dev/null >/dev/null 2>&1 &
         echo $! >/run/t/pid'

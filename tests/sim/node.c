@@ -190,7 +190,8 @@ void sim_hkd_start (struct sim_node *n)
     for (struct sim_file *f = n->files; f && n->runs; f = f->next) {
         struct hk_run *copy = sim_run_copy (&f->run);
         ev = event (HKD_EV_FILE, f->run.alloc, f->run.attempt);
-        ev.run = copy;
+        ev.file.run = copy;
+        ev.file.limits = NULL;
         hkd_runs_step (n->runs, &ev, NULL);
         sim_run_fini (copy);
         free (copy);

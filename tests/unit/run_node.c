@@ -21,6 +21,7 @@ static const char *word (const struct hkd_action *act)
     case HKD_ACT_UNIT_START:
         return "start";
     case HKD_ACT_FILE:
+        rn.written = *act->limits;
         return "file";
     case HKD_ACT_SIGNAL:
         rn.signum = act->signal;
@@ -195,7 +196,8 @@ int run_file (enum hk_run_phase phase,
         .scripts_count = parse (text, list),
     };
 
-    return run_feed (&(struct hkd_event){ .kind = HKD_EV_FILE, .run = &run });
+    return run_feed (&(struct hkd_event){ .kind = HKD_EV_FILE,
+                                          .file = { &run, rn.limits } });
 }
 
 int run_unit (const char *invocation, const char *text)
@@ -245,6 +247,7 @@ int run_set_up (void **state)
 
     (void)state;
     rn.now_ms = 1000;
+    rn.limits = NULL;
     if (!(rn.conf = hk_conf_load ("/nonexistent/hk.conf", 0, &err)))
         return -1;
     rn.runs = hkd_runs_create (rn.conf, "node0", BOOT);

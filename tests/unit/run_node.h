@@ -29,6 +29,8 @@ struct run_node {
     char reason[1024];
     char script[256];
     int signum;
+    struct hkd_limits written;       /* with the file */
+    const struct hkd_limits *limits; /* of the next file; NULL: none */
 };
 
 extern struct run_node rn;

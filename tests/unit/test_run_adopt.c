@@ -39,6 +39,55 @@ static void its_time_limit_counts_from_its_start (void **state)
     assert_int_equal (rn.signum, SIGTERM);
 }
 
+static void its_limits_are_those_it_began_with (void **state)
+{
+    const struct hkd_limits limits = { 5 * MINUTE, 10000, MINUTE };
+    int64_t began = 0; /* t_start in the file */
+
+    (void)state;
+    rn.now_ms = began + MINUTE;
+    rn.limits = &limits;
+    run_file (HK_RUN_RUNNING, 0, INVOCATION, "r -");
+    run_unit (INVOCATION, "r -");
+    run_simple (HKD_EV_ADOPTED);
+    run_wait_for_deadline ();
+    assert_int_equal (rn.now_ms, began + 5 * MINUTE);
+    assert_int_equal (rn.signum, SIGTERM);
+    assert_string_equal (rn.reason, "10-a exceeded 5m");
+    run_wait_for ("signal", began + HOUR);
+    assert_int_equal (rn.now_ms, began + 5 * MINUTE + 10000);
+    run_wait_for ("report", began + HOUR);
+    assert_int_equal (rn.now_ms, began + 6 * MINUTE + 10000);
+    assert_int_equal (rn.last.outcome, HK_OUTCOME_TIMEOUT);
+}
+
+static void without_a_limit_it_may_take_any_time (void **state)
+{
+    const struct hkd_limits limits = { INT64_MAX, 10000, MINUTE };
+
+    (void)state;
+    rn.now_ms = 300 * (int64_t)HOUR;
+    rn.limits = &limits;
+    run_file (HK_RUN_RUNNING, 0, INVOCATION, "r -");
+    run_unit (INVOCATION, "r -");
+    run_simple (HKD_EV_ADOPTED);
+    assert_true (hkd_runs_deadline (rn.runs) == INT64_MAX);
+}
+
+static void a_reload_leaves_its_limits_and_so_does_what_is_kept (void **state)
+{
+    (void)state;
+    run_running ("r -");
+    assert_int_equal (rn.written.timeout_ms, HOUR);
+    assert_int_equal (
+        hk_conf_set (rn.conf, "housekeeping", "timeout", "1m", NULL), 0);
+    run_feed (&(struct hkd_event){ .kind = HKD_EV_CONF, .conf = rn.conf });
+    run_results ("0 r");
+    assert_int_equal (rn.written.timeout_ms, HOUR);
+    assert_int_equal (rn.written.kill_grace_ms, 30000);
+    assert_int_equal (rn.written.give_up_ms, 5 * MINUTE);
+}
+
 static void a_file_without_a_unit_has_vanished (void **state)
 {
     (void)state;
@@ -121,6 +170,9 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (a_run_is_adopted_and_goes_on),
         T (its_time_limit_counts_from_its_start),
+        T (its_limits_are_those_it_began_with),
+        T (without_a_limit_it_may_take_any_time),
+        T (a_reload_leaves_its_limits_and_so_does_what_is_kept),
         T (a_file_without_a_unit_has_vanished),
         T (a_file_of_a_start_without_a_unit_has_vanished),
         T (a_unit_that_was_being_started_is_found),

@@ -61,6 +61,8 @@ static const struct hk_script_result results[] = {
 };
 static const char *const left[] = { "7 sleep -", "8 sh do_wait" };
 
+static const struct hkd_limits limits = { INT64_MAX, 0, 300000 };
+
 static struct hk_run example (void)
 {
     return (struct hk_run){
@@ -87,11 +89,13 @@ static void write_run (const struct hk_run *run)
 {
     struct hk_error err;
 
-    if (hkd_runfile_write (folder, run, &err) < 0)
+    if (hkd_runfile_write (folder, run, &limits, &err) < 0)
         fail_msg ("%s", err.text);
 }
 
-static void check_example (void *arg, const struct hk_run *run)
+static void check_example (void *arg,
+                           const struct hk_run *run,
+                           const struct hkd_limits *has)
 {
     struct hk_run want = example ();
 
@@ -116,11 +120,16 @@ static void check_example (void *arg, const struct hk_run *run)
     }
     assert_int_equal (run->leftovers_count, 2);
     assert_string_equal (run->leftovers[1], left[1]);
+    assert_non_null (has);
+    assert_memory_equal (has, &limits, sizeof (limits));
 }
 
-static void count (void *arg, const struct hk_run *run)
+static void count (void *arg,
+                   const struct hk_run *run,
+                   const struct hkd_limits *has)
 {
     (void)run;
+    (void)has;
     ++*(int *)arg;
 }
 
@@ -228,6 +237,72 @@ static void a_damaged_file_is_put_aside_and_the_others_are_read (void **state)
     }
 }
 
+static void check_none (void *arg,
+                        const struct hk_run *run,
+                        const struct hkd_limits *has)
+{
+    (void)run;
+    ++*(int *)arg;
+    assert_null (has);
+}
+
+/* A run's file whose limits are this text; NULL: it has none. */
+static void write_limits (const char *text)
+{
+    char all[512];
+
+    snprintf (all,
+              sizeof (all),
+              "{\"type\":\"run\",\"seq\":1,\"alloc\":5,\"instance\":\"" INSTANCE
+              "\",\"attempt\":1,\"jobid\":7,\"boot_id\":\"" BOOT
+              "\",\"phase\":\"running\"%s%s}",
+              text ? ",\"limits\":" : "",
+              text ? text : "");
+    folder_write (folder, "run-0000000000000005-1.json", all);
+}
+
+static void the_file_of_an_earlier_version_has_no_limits (void **state)
+{
+    struct hk_error err;
+    int n = 0;
+
+    (void)state;
+    write_limits (NULL);
+    assert_int_equal (hkd_runfile_each (folder, BOOT, check_none, &n, &err), 0);
+    assert_int_equal (n, 1);
+}
+
+static void a_later_version_may_have_more_limits (void **state)
+{
+    (void)state;
+    write_limits ("{\"timeout_ms\":1,\"kill_grace_ms\":2,\"more\":3,"
+                  "\"give_up_ms\":4}");
+    assert_int_equal (runs (), 1);
+}
+
+static void limits_that_cannot_be_are_damage (void **state)
+{
+    static const char *const texts[] = {
+        "null",
+        "7",
+        "{}",
+        "{\"timeout_ms\":1,\"kill_grace_ms\":2}",
+        "{\"timeout_ms\":\"1h\",\"kill_grace_ms\":2,\"give_up_ms\":3}",
+        "{\"timeout_ms\":1,\"kill_grace_ms\":-2,\"give_up_ms\":3}",
+        "{\"timeout_ms\":1e3,\"kill_grace_ms\":2,\"give_up_ms\":3}",
+        "{\"timeout_ms\":9223372036854775808,\"kill_grace_ms\":2,"
+        "\"give_up_ms\":3}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
+        write_limits (texts[i]);
+        logged[0] = '\0';
+        assert_int_equal (runs (), 0);
+        assert_non_null (strstr (logged, "damaged"));
+    }
+}
+
 static void a_file_under_another_runs_name_is_put_aside (void **state)
 {
     struct hk_run run = example ();
@@ -274,7 +349,7 @@ static void a_folder_that_is_missing_is_an_error (void **state)
 
     (void)state;
     snprintf (dir, sizeof (dir), "%s/none", folder);
-    assert_int_equal (hkd_runfile_write (dir, &run, &err), -1);
+    assert_int_equal (hkd_runfile_write (dir, &run, &limits, &err), -1);
     assert_non_null (strstr (err.text, "No such file"));
     assert_int_equal (hkd_go_create (dir, 1, 1, &err), -1);
     assert_int_equal (hkd_runfile_each (dir, BOOT, count, &(int){ 0 }, &err),
@@ -344,6 +419,9 @@ int main (void)
         T (removal_takes_both_files_and_none_is_no_error),
         T (a_run_of_another_boot_is_removed),
         T (a_damaged_file_is_put_aside_and_the_others_are_read),
+        T (the_file_of_an_earlier_version_has_no_limits),
+        T (a_later_version_may_have_more_limits),
+        T (limits_that_cannot_be_are_damage),
         T (a_file_under_another_runs_name_is_put_aside),
         T (remains_of_a_write_are_removed),
         T (the_go_file_of_a_run_stays_also_of_a_damaged_one),
