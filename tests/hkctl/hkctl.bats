@@ -57,7 +57,8 @@ setup ()
 
 wait_for ()
 {
-    for _ in $(seq 200); do
+    local end=$((SECONDS + 20))
+    while [ "$SECONDS" -lt "$end" ]; do
         "$@" >/dev/null 2>&1 && return
         sleep 0.1
     done
