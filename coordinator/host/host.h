@@ -37,7 +37,7 @@ struct hkc_note {
     /* Owned; decoded in the engine's thread, so that a host's need not read
      * the R of 16,384 nodes.  JOB_END where ev.job_end.res is NULL: one that
      * is no R answers the tag with EINVAL.  SCHED_READY where ev.sched.account
-     * is NULL: one that is none counts as unavailable. */
+     * is NULL: "" is an empty one, and what is none counts as unavailable. */
     char *R_text;
     char *account_text;
     char *texts[4]; /* owned */

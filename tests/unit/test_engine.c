@@ -74,6 +74,14 @@ static void an_account_is_compared_from_its_text (void **state)
     UNTIL (host.drains == 1); /* rank 0 was told and is not there */
 }
 
+static void an_empty_account_lacks_all_that_was_told (void **state)
+{
+    (void)state;
+    ready_with ("");
+    UNTIL (host.drains == 1);
+    assert_false (is_logged ("unavailable"));
+}
+
 static void what_is_no_account_is_unavailable (void **state)
 {
     (void)state;
@@ -180,6 +188,7 @@ int main (void)
         A_TEST (an_end_is_recorded_from_the_text_of_R),
         A_TEST (what_is_no_R_is_refused),
         A_TEST (an_account_is_compared_from_its_text),
+        A_TEST (an_empty_account_lacks_all_that_was_told),
         A_TEST (what_is_no_account_is_unavailable),
         A_TEST (an_engine_works_until_its_link_can_be_opened),
         A_TEST (another_configuration_opens_it_at_once),
