@@ -413,6 +413,12 @@ struct hkc_setup {
     uint64_t next_pid;        /* above every pid ever used */
 };
 
+/* The reason of a drain while a scheduler runs that was not told of what is
+ * held; a host that cannot open its store drains everything with it.
+ */
+#define HKC_REASON_UNTOLD \
+    "housekeeping: may be held, and the scheduler does not know it"
+
 struct hkc_core *hkc_core_create (const struct hkc_setup *setup);
 void hkc_core_destroy (struct hkc_core *core);
 

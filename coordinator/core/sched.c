@@ -380,8 +380,7 @@ static int online (struct hkc_core *core, const struct hkc_event *ev)
                                a->parts[i].host,
                                HKC_CAUSE_HELLO,
                                a->id,
-                               "housekeeping: held, and the scheduler may "
-                               "not know it");
+                               HKC_REASON_UNTOLD);
     }
     if (ev->sched.account) {
         core->account_spoken = true;

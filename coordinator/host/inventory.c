@@ -146,3 +146,13 @@ const char *hkc_inventory_drained (const struct hkc_inventory *inv,
             return inv->reasons[i];
     return NULL;
 }
+
+const struct hk_rankset *hkc_inventory_all (const struct hkc_inventory *inv)
+{
+    return hk_resource_ranks (inv->res);
+}
+
+const char *hkc_inventory_host (const struct hkc_inventory *inv, uint32_t rank)
+{
+    return hk_resource_host (inv->res, rank);
+}

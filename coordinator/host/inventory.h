@@ -26,4 +26,9 @@ bool hkc_inventory_excluded (const struct hkc_inventory *inv, uint32_t rank);
 const char *hkc_inventory_drained (const struct hkc_inventory *inv,
                                    uint32_t rank);
 
+/* All ranks of the inventory; borrowed. */
+const struct hk_rankset *hkc_inventory_all (const struct hkc_inventory *inv);
+/* NULL: not in the inventory; borrowed. */
+const char *hkc_inventory_host (const struct hkc_inventory *inv, uint32_t rank);
+
 #endif

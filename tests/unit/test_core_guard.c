@@ -15,7 +15,7 @@
 #define HELLO "housekeeping: held while the scheduler restarts"
 #define CONFLICT \
     "housekeeping: an active job holds a rank whose housekeeping is not done"
-#define ONLINE "housekeeping: held, and the scheduler may not know it"
+#define ONLINE HKC_REASON_UNTOLD
 
 static const bool partial_ok = true;
 

@@ -122,7 +122,9 @@ static void on_account (flux_future_t *f, void *arg)
     hkc_flux_done (x, f);
     if (is_online) {
         /* no scheduler: its hello comes; a hello came: that is the way */
-        if (!w->text || x->sched.state != HKC_SCHED_NONE) {
+        if (!w->text
+            || (x->sched.state != HKC_SCHED_NONE
+                && x->sched.state != HKC_SCHED_BLIND)) {
             w->task.free_f (&w->task);
             return;
         }
@@ -165,7 +167,7 @@ void hkc_on_ready (flux_t *h,
         x->sched.state = HKC_SCHED_ACCOUNT;
         hkc_sched_sender (x, msg);
         hkc_account_ask (x, false);
-    } else
+    } else if (x->sched.state != HKC_SCHED_BLIND)
         flux_log (x->h, LOG_ERR, "hk: ready without a hello");
     hkc_pass_on (x, msg);
 }

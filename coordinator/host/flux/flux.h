@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include "proto/conf.h"
 #include "proto/rankset.h"
+#include "proto/resource.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/host/count.h"
 #include "coordinator/host/inventory.h"
@@ -132,6 +133,7 @@ enum hkc_sched_state {
     HKC_SCHED_ANSWERED, /* told */
     HKC_SCHED_ACCOUNT,  /* ready; asked what it holds */
     HKC_SCHED_READY,
+    HKC_SCHED_BLIND, /* told by job-manager alone: see blind.c */
 };
 
 struct hkc_sched {
@@ -158,6 +160,7 @@ void hkc_sched_entry (struct hkc_flux *x,
                       uint32_t userid,
                       double t_submit,
                       const char *free_ranks);
+void hkc_sched_blind (struct hkc_flux *x); /* every rank is drained */
 void hkc_sched_told (struct hkc_flux *x, uint64_t tag);
 void hkc_sched_free (struct hkc_flux *x,
                      uint64_t n,
@@ -165,6 +168,12 @@ void hkc_sched_free (struct hkc_flux *x,
                      flux_jobid_t id,
                      json_t *R,
                      bool final);
+
+/* ---- blind.c: a scheduler asks, and the store is not open ---- */
+
+void hkc_blind_tick (struct hkc_flux *x);
+/* It is open: ranks that it does not hold are undrained. */
+void hkc_blind_end (struct hkc_flux *x, struct hkc_engine *engine);
 
 /* ---- override.c: job-manager's handlers, and ours before them ---- */
 
@@ -243,7 +252,9 @@ struct hkc_flux {
     struct hk_conf *next_conf; /* for an engine that is not open yet */
     bool is_opening;
     int64_t open_again_ms;
-    struct hkc_engine *engine;       /* NULL: not open yet */
+    bool open_failed;          /* once, since the last time it was open */
+    bool is_blinding;          /* a drain or undrain of blind.c is under way */
+    struct hkc_engine *engine; /* NULL: not open yet */
     char trouble[HKC_TROUBLE_BYTES]; /* why it is not, or what else is wrong */
     char said[HKC_TROUBLE_BYTES];
     zhashx_t *jobs;  /* by id */

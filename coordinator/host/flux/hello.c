@@ -267,6 +267,15 @@ void hkc_sched_entry (struct hkc_flux *x,
         flux_log_error (x->h, "hk: hello: respond");
 }
 
+void hkc_sched_blind (struct hkc_flux *x)
+{
+    if (!x->sched.hello || x->engine)
+        return;
+    x->sched.state = HKC_SCHED_BLIND;
+    hkc_pass_on (x, x->sched.hello);
+    hello_drop (&x->sched);
+}
+
 /* Flagged by us and not yet freed: job-manager leaves them out. */
 static void tell_between (struct hkc_flux *x)
 {
@@ -355,7 +364,9 @@ void hkc_sched_opened (struct hkc_flux *x)
         return;
     if (x->sched.hello && !x->sched.is_posted)
         hello_start (x);
-    else if (x->sched.state == HKC_SCHED_NONE && !x->sched.account)
+    else if ((x->sched.state == HKC_SCHED_NONE
+              || x->sched.state == HKC_SCHED_BLIND)
+             && !x->sched.account)
         hkc_account_ask (x, true);
 }
 

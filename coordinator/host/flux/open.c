@@ -45,16 +45,19 @@ static void opening_done (struct hkc_flux *x, struct hkc_task *task)
         hkc_flux_trouble (
             x, "%s: every ended job is held in CLEANUP", o->err.text);
         x->open_again_ms = hk_boot_ms () + AGAIN_MS;
+        x->open_failed = true;
         if (!x->next_conf) {
             x->next_conf = o->conf;
             o->conf = NULL;
         }
         return;
     }
+    hkc_blind_end (x, o->engine);
     hkc_jobs_settle (x, o->engine);
     if (hkc_engine_start (o->engine, &err) < 0) {
         hkc_flux_trouble (x, "%s", err.text);
         x->open_again_ms = hk_boot_ms () + AGAIN_MS;
+        x->open_failed = true;
         return; /* the engine ends with the task */
     }
     x->engine = o->engine;
@@ -79,6 +82,7 @@ void hkc_open_start (struct hkc_flux *x)
         hkc_flux_trouble (
             x, "%s: every ended job is held in CLEANUP", err.text);
         x->open_again_ms = hk_boot_ms () + AGAIN_MS;
+        x->open_failed = true;
         return;
     }
     if (!(o = calloc (1, sizeof (*o))))

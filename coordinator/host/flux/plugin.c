@@ -133,6 +133,7 @@ static void on_tick (flux_reactor_t *r,
     (void)revents;
     hkc_overrides_probe (x);
     hkc_open_start (x);
+    hkc_blind_tick (x);
     if (x->engine) {
         hkc_engine_trouble (x->engine, text, sizeof (text));
         hkc_flux_trouble (x, "%s", text);

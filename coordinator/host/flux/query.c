@@ -11,6 +11,8 @@ static const char *sched_name (enum hkc_sched_state state)
         return "answered";
     case HKC_SCHED_ACCOUNT:
         return "account";
+    case HKC_SCHED_BLIND:
+        return "blind";
     case HKC_SCHED_READY:
         return "ready";
     default:
