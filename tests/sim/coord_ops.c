@@ -148,12 +148,28 @@ static void send_m (struct sim_msg *msg)
         sim_msg_free (msg);
 }
 
+/* S5: between a life's end and the next ready no free is sent.  The session
+ * would pass over it, and then it is lost.
+ */
+static void check_free (const struct hkc_row_free *row)
+{
+    struct hkc_totals totals;
+
+    hkc_core_totals (w.c.core, &totals);
+    if (totals.life_state != HKC_LIFE_READY)
+        sim_broken ("S5",
+                    "free %llu is sent before ready",
+                    (unsigned long long)row->n);
+}
+
 static void op_host (void *arg, const struct hkc_action *act)
 {
     struct sim_msg *msg = NULL;
 
     (void)arg;
     sim_coord_may_crash ();
+    if (act->kind == HKC_ACT_FREE)
+        check_free (&act->free);
     if (!hkc_session_takes (&w.c.of_manager, act))
         return;
     switch (act->kind) {
