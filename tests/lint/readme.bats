@@ -52,7 +52,7 @@ commands ()
         README.md | tr -d '`' | sort -u); do
         [ -e "$name" ] || { echo "$name is not there"; return 1; }
     done
-    for name in hkd.8 hk-coordinator.8 hkctl.1 hk.conf.5 hk-protocol.7; do
+    for name in hkd.8 hk-coordinator.8 hk-coordinator-flux.7 hkctl.1 hk.conf.5 hk-protocol.7; do
         ls ./*/"$name.scd"
     done
 }
