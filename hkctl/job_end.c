@@ -127,7 +127,7 @@ int ctl_job_end (struct ctl *ctl)
     }
     msg.job_end.jobid = args->jobid;
     msg.job_end.userid = args->userid;
-    msg.job_end.priority = (int)args->priority;
+    msg.job_end.priority = args->priority;
     msg.job_end.queue = args->queue;
     msg.job_end.t_submit = args->t_submit;
     msg.job_end.t_end = args->t_end > 0 ? args->t_end : hk_wall ();

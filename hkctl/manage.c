@@ -80,7 +80,7 @@ static int print_take (json_t *line)
 
 static int take_alloc (const struct hk_msg_sched_alloc *a)
 {
-    return print_take (json_pack ("{s:s s:s s:I s:i s:I s:f s:O s:s*}",
+    return print_take (json_pack ("{s:s s:s s:I s:I s:I s:f s:O s:s*}",
                                   "type",
                                   "alloc",
                                   "life",
@@ -88,7 +88,7 @@ static int take_alloc (const struct hk_msg_sched_alloc *a)
                                   "jobid",
                                   (json_int_t)a->jobid,
                                   "priority",
-                                  a->priority,
+                                  (json_int_t)a->priority,
                                   "userid",
                                   (json_int_t)a->userid,
                                   "t_submit",

@@ -169,7 +169,7 @@ struct hk_msg_job_end {
     uint64_t jobid;
     uint32_t userid;
     json_t *R;
-    int priority;
+    int64_t priority;
     double t_submit;
     double t_end;
     const char *queue;
@@ -192,7 +192,7 @@ struct hk_msg_sched_hello {
 struct hk_msg_sched_alloc {
     const char *life;
     uint64_t jobid;
-    int priority;
+    int64_t priority;
     uint32_t userid;
     double t_submit;
     json_t *R;

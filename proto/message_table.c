@@ -246,7 +246,7 @@ static fields_t job_end_fields = {
     FIELD (hk_msg_job_end, jobid, U64),
     FIELD (hk_msg_job_end, userid, U32),
     FIELD (hk_msg_job_end, R, OBJECT),
-    FIELD (hk_msg_job_end, priority, INT, OPTIONAL),
+    FIELD (hk_msg_job_end, priority, I64, OPTIONAL),
     FIELD (hk_msg_job_end, t_submit, DOUBLE, OPTIONAL),
     FIELD (hk_msg_job_end, t_end, DOUBLE, OPTIONAL),
     FIELD (hk_msg_job_end, queue, STRING, LIMIT (QUEUE_NAME_BYTES), OPTIONAL),
@@ -278,7 +278,7 @@ static fields_t sched_hello_fields = {
 static fields_t sched_alloc_fields = {
     LIFE (hk_msg_sched_alloc),
     FIELD (hk_msg_sched_alloc, jobid, U64),
-    FIELD (hk_msg_sched_alloc, priority, INT, OPTIONAL),
+    FIELD (hk_msg_sched_alloc, priority, I64, OPTIONAL),
     FIELD (hk_msg_sched_alloc, userid, U32),
     FIELD (hk_msg_sched_alloc, t_submit, DOUBLE, OPTIONAL),
     FIELD (hk_msg_sched_alloc, R, OBJECT),

@@ -76,7 +76,7 @@ struct hkc_row_alloc {
     uint64_t alloc;
     uint64_t jobid;
     uint32_t userid;
-    int priority;
+    int64_t priority;
     double t_submit;
     double t_end;
     const char *R;
@@ -250,7 +250,7 @@ struct hkc_event {
             uint64_t alloc; /* random, for a new one */
             uint64_t jobid;
             uint32_t userid;
-            int priority;
+            int64_t priority;
             double t_submit;
             double t_end;
             const char *queue;
@@ -364,7 +364,7 @@ struct hkc_action {
             uint64_t tag; /* of the hello: the host drops another's */
             const char *life;
             uint64_t jobid;
-            int priority;
+            int64_t priority;
             uint32_t userid;
             double t_submit;
             const char *R;

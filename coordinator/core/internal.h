@@ -45,7 +45,7 @@ struct hkc_alloc {
     uint64_t id;
     uint64_t jobid;
     uint32_t userid;
-    int priority;
+    int64_t priority;
     double t_submit, t_end;
     char *queue;
     struct hk_resource *res;

@@ -17,7 +17,7 @@ static void get_alloc (sqlite3_stmt *s, struct hkc_row *row)
         .alloc = sqlite3_column_int64 (s, 0),
         .jobid = sqlite3_column_int64 (s, 1),
         .userid = sqlite3_column_int64 (s, 2),
-        .priority = sqlite3_column_int (s, 3),
+        .priority = sqlite3_column_int64 (s, 3),
         .t_submit = sqlite3_column_double (s, 4),
         .t_end = sqlite3_column_double (s, 5),
         .R = text (s, 6),

@@ -25,7 +25,7 @@ struct hkc_row row_alloc (uint64_t alloc,
             .alloc = alloc,
             .jobid = jobid,
             .userid = 1000,
-            .priority = 16,
+            .priority = 4294967295,
             .t_submit = (double)jobid + 0.25,
             .t_end = (double)jobid + 0.5,
             .R = "{\"version\":1}",
@@ -183,12 +183,12 @@ static void print_part (FILE *f, const struct hkc_row_part *p)
 static void print_alloc (FILE *f, const struct hkc_row_alloc *a)
 {
     fprintf (f,
-             "alloc %lu job %lu uid %u priority %d submit %g end %g R %s "
+             "alloc %lu job %lu uid %u priority %ld submit %g end %g R %s "
              "digest %s queue %s pid %lu parts %u\n",
              a->alloc,
              a->jobid,
              a->userid,
-             a->priority,
+             (long)a->priority,
              a->t_submit,
              a->t_end,
              a->R,
@@ -337,7 +337,7 @@ size_t all_rows (struct hkc_row *rows)
 }
 
 const char all_text[] =
-    "alloc 11 job 10 uid 1000 priority 16 submit 10.25 end 10.5 "
+    "alloc 11 job 10 uid 1000 priority 4294967295 submit 10.25 end 10.5 "
     "R {\"version\":1} digest d1 queue batch pid 1 parts 2\n"
     "state 11 begun 1 first 11.75 done '3' known '0-3'\n"
     "part 1 of 11 on node0 phase 2 attempt 1 boot 0123 run 0123 sent 1 "
