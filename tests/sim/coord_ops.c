@@ -157,9 +157,8 @@ static void check_free (const struct hkc_row_free *row)
 
     hkc_core_totals (w.c.core, &totals);
     if (totals.life_state != HKC_LIFE_READY)
-        sim_broken ("S5",
-                    "free %llu is sent before ready",
-                    (unsigned long long)row->n);
+        sim_broken (
+            "S5", "free %llu is sent before ready", (unsigned long long)row->n);
 }
 
 static void op_host (void *arg, const struct hkc_action *act)

@@ -188,6 +188,7 @@ struct hkc_override {
 int hkc_overrides_open (struct hkc_flux *x);
 /* Ask for each by a request of ours; once. */
 void hkc_overrides_probe (struct hkc_flux *x);
+bool hkc_overrides_proven (void); /* every one was seen to work */
 void hkc_overrides_close (struct hkc_flux *x);
 /* Give the message to job-manager's own handler. */
 void hkc_pass_on (struct hkc_flux *x, const flux_msg_t *msg);
@@ -268,6 +269,8 @@ struct hkc_flux {
     zhashx_t *kills;   /* tag -> request to kill */
     uint64_t last_tag;
     uint64_t frees_sent;
+    int64_t longest_ns; /* that the reactor was kept */
+    const char *longest_what;
     bool is_misfit;    /* an override does not work */
     bool is_loaded;    /* conf.update has been called once */
     bool builtin_said; /* that the built-in is configured too */
@@ -275,6 +278,11 @@ struct hkc_flux {
 
 void hkc_flux_trouble (struct hkc_flux *x, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
+/* How long the reactor is kept by what is ours: CPU time of its thread.  `what`
+ * is a literal; the longest is told by flux jobtap query.
+ */
+int64_t hkc_flux_enter (void);
+void hkc_flux_leave (struct hkc_flux *x, int64_t entered_ns, const char *what);
 /* A future that is to be destroyed when we are unloaded before it is done. */
 int hkc_flux_then (struct hkc_flux *x,
                    flux_future_t *f,

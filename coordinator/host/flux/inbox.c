@@ -91,6 +91,7 @@ static void on_inbox (flux_reactor_t *r,
 {
     struct hkc_flux *x = arg;
     struct hkc_task *task;
+    int64_t entered;
 
     (void)r;
     (void)w;
@@ -98,8 +99,10 @@ static void on_inbox (flux_reactor_t *r,
     for (int i = 0; i < TASKS_AT_ONCE; i++) {
         if (!(task = queue_take (&x->inbox)))
             return;
+        entered = hkc_flux_enter ();
         task->done_f (x, task);
         task_free (task);
+        hkc_flux_leave (x, entered, "inbox");
     }
     /* what is left keeps the descriptor readable */
 }

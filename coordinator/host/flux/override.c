@@ -47,9 +47,26 @@ static flux_msg_handler_t *handle (struct hkc_flux *x,
     return mh;
 }
 
+static void on_message (flux_t *h,
+                        flux_msg_handler_t *mh,
+                        const flux_msg_t *msg,
+                        void *arg)
+{
+    int64_t entered = hkc_flux_enter ();
+    const char *topic = "";
+
+    flux_msg_get_topic (msg, &topic);
+    for (int i = 0; i < COUNT; i++)
+        if (!strcmp (overrides[i].topic, topic)) {
+            overrides[i].cb (h, mh, msg, arg);
+            hkc_flux_leave (arg, entered, overrides[i].topic);
+            return;
+        }
+}
+
 static int take (struct hkc_flux *x, struct hkc_override *o)
 {
-    if (!o->mh && !(o->mh = handle (x, o->topic, o->rolemask, o->cb))) {
+    if (!o->mh && !(o->mh = handle (x, o->topic, o->rolemask, on_message))) {
         hkc_flux_trouble (
             x, "cannot take over %s: %s", o->topic, strerror (errno));
         return -1;

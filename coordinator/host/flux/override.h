@@ -4,7 +4,6 @@
 #define HKC_FLUX_OVERRIDE_H
 
 #include <flux/core.h>
-#include <stdbool.h>
 
 /* hello.c */
 void hkc_on_hello (flux_t *h,
@@ -19,8 +18,5 @@ void hkc_on_disconnect (flux_t *h,
                         flux_msg_handler_t *mh,
                         const flux_msg_t *msg,
                         void *arg);
-
-/* Every override was seen to work: until then nothing goes on from held. */
-bool hkc_overrides_proven (void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include "proto/clock.h"
 #include "proto/identity.h"
 #include "proto/log.h"
@@ -34,6 +35,26 @@ void hkc_flux_trouble (struct hkc_flux *x, const char *fmt, ...)
     else
         flux_log (x->h, LOG_NOTICE, "hk: all is well again");
     memcpy (x->said, x->trouble, sizeof (x->said));
+}
+
+/* ---- how long the reactor is kept ---- */
+
+int64_t hkc_flux_enter (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void hkc_flux_leave (struct hkc_flux *x, int64_t entered_ns, const char *what)
+{
+    int64_t took = hkc_flux_enter () - entered_ns;
+
+    if (took <= x->longest_ns)
+        return;
+    x->longest_ns = took;
+    x->longest_what = what;
 }
 
 /* ---- futures ---- */
@@ -127,6 +148,7 @@ static void on_tick (flux_reactor_t *r,
 {
     struct hkc_flux *x = arg;
     char text[HKC_TROUBLE_BYTES];
+    int64_t entered = hkc_flux_enter ();
 
     (void)r;
     (void)w;
@@ -139,6 +161,7 @@ static void on_tick (flux_reactor_t *r,
         hkc_flux_trouble (x, "%s", text);
     }
     hkc_jobs_advance (x);
+    hkc_flux_leave (x, entered, "tick");
 }
 
 /* Every descriptor of the nodes' connections is the broker's. */
