@@ -79,8 +79,10 @@ static void account_work (struct hkc_flux *x, struct hkc_task *task)
 
     (void)x;
     if (w->text
-        && (!count || json_unpack (o, "{s:o}", "allocated", &R)
-            || hkc_count_add (count, R, NULL, &err) < 0))
+        && (!count
+            || json_unpack (o, "{s:o}", "allocated", &R)
+            /* Fluxion says null where it holds nothing */
+            || (!json_is_null (R) && hkc_count_add (count, R, NULL, &err) < 0)))
         snprintf (w->error, sizeof (w->error), "%s", err.text);
     for (size_t i = 0; R && i < w->taken_count; i++) {
         json_t *taken = json_loads (w->taken[i], 0, NULL);
