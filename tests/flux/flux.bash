@@ -17,8 +17,29 @@ flux_is_there ()
     fi
 }
 
+# fluxion_is_there: its modules, and what says in which order to load them
+fluxion_conf ()
+{
+    local dir prefix
+    prefix=$(dirname "$(dirname "$(command -v flux)")")
+    for dir in "$(flux config builtin confdir)" "$prefix/etc/flux"; do
+        [ -e "$dir/modprobe/modprobe.d/fluxion.toml" ] || continue
+        echo "$dir/modprobe"
+        return
+    done
+    return 1
+}
+fluxion_is_there ()
+{
+    if ! fluxion_conf >/dev/null; then
+        echo "# skipped: flux-sched is not installed" >&3
+        skip "flux-sched is not installed"
+    fi
+}
+
 # flux_up N [SCHEDULER]: a cluster of N nodes and an instance of N brokers.
-# FLUX_CONF is more of the instance's configuration, HK_CONF the plugin's conf.
+# FLUX_CONF is more of the instance's configuration, HK_CONF the plugin's conf,
+# FLUX_R its resources, else two cores a node.
 flux_up ()
 {
     local n=$1 plugin
@@ -26,11 +47,18 @@ flux_up ()
     export FLUX_N=$n FLUX_SCHED=${2:-sched-simple}
     mkdir -p "$CLUSTER_LAYER/etc/flux-test/conf" \
         "$CLUSTER_LAYER/etc/systemd/system"
-    flux R encode -r "0-$((n - 1))" -c 0-1 -H "node[0-$((n - 1))]" \
-        >"$CLUSTER_LAYER/etc/flux-test/R"
+    echo "${FLUX_R:-$(flux R encode -r "0-$((n - 1))" -c 0-1 \
+        -H "node[0-$((n - 1))]")}" >"$CLUSTER_LAYER/etc/flux-test/R"
     flux_conf "$plugin" >"$CLUSTER_LAYER/etc/flux-test/conf/test.toml"
+    # nodes do not have this machine's /etc/flux
+    case $FLUX_SCHED in
+        sched-fluxion-*)
+            cp -r "$(fluxion_conf)" "$CLUSTER_LAYER/etc/flux-test/modprobe"
+            ;;
+    esac
     cat >"$CLUSTER_LAYER/etc/systemd/system/flux-test.service" <<S
 [Service]
+Environment=FLUX_MODPROBE_PATH_APPEND=/etc/flux-test/modprobe
 ExecStart=$(command -v flux) start --test-size=$n \
     --test-hosts=node[0-$((n - 1))] --test-rundir=/run/flux-test \
     --config-path=/etc/flux-test/conf -Sstatedir=/var/lib/flux-test \
@@ -96,6 +124,26 @@ r = flux.Flux().rpc("sched.resource-status").get()
 print(ResourceSet(r["allocated"]).ranks)'
 }
 counted () { [ "$(sched_allocated)" = "$1" ]; }
+# account: all that the scheduler itself counts, as "RANK:CHILDREN .."
+account ()
+{
+    f python -c '
+import flux
+from flux.idset import IDset
+a = flux.Flux().rpc("sched.resource-status").get()["allocated"]
+have = {}
+for entry in a["execution"]["R_lite"] if a else []:
+    for rank in IDset(entry["rank"]):
+        have[rank] = ",".join(sorted(
+            k + v for k, v in entry["children"].items()))
+print(" ".join(f"{r}:{have[r]}" for r in sorted(have)))'
+}
+account_is ()
+{
+    local is
+    is=$(account) || return
+    [ "$is" = "$1" ] || { echo "not $1, but $is"; return 1; }
+}
 
 flux_down ()
 {
@@ -109,11 +157,11 @@ f58plain () { f job id --to=f58plain "$1"; }
 drained ()
 {
     local reason
-    reason=$(f resource drain -no '{nodelist}|{reason}' |
-        sed -n "s/^$1|//p")
+    # -i: else hosts of one reason share a line
+    reason=$(f resource drain -i "$1" -no '{reason}')
     [[ $reason =~ ^$2$ ]] || { echo "$1 is drained: '$reason'"; return 1; }
 }
-not_drained () { ! f resource drain -no '{nodelist}' | grep -qw "$1"; }
+not_drained () { [ -z "$(f resource drain -i "$1" -no '{reason}|')" ]; }
 # held_jobs: ids of those whose ranks are held
 held_jobs () { f housekeeping list -no '{id}' | paste -sd' '; }
 cores_allocated ()
