@@ -4,7 +4,7 @@
 #   make demo    on a bare Debian 12 with git and make: installs what is missing,
 #                builds, shows the system at work on nodes in namespaces
 #   make check   likewise, and runs every test in one report
-#   make deps | all | man | lint | format | bench | install | clean
+#   make deps | all | man | lint | format | bench | bench-flux | install | clean
 #
 #   O=DIR                    build folder (build; variants below choose their own)
 #   CC=clang                 build/clang
@@ -114,7 +114,7 @@ tools_progs := $(patsubst %.c,$(O)/%,$(tools_src))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all man tests benches deps demo demo-run check check-run \
-	check-programs list-programs bench lint lint-format lint-tidy \
+	check-programs list-programs bench bench-flux lint lint-format lint-tidy \
 	lint-cppcheck lint-shell format install clean FORCE
 
 all: $(libs) $(progs) $(plugin) man
@@ -232,6 +232,9 @@ bench: all benches
 	@for b in $(bench_progs); do \
 	  HK_BUILD=$(abspath $(O)) $$b || exit 1; \
 	done
+# beside flux-core's own housekeeping; a line where there is no flux-core
+bench-flux: all benches
+	@HK_BUILD=$(abspath $(O)) tests/bench/flux
 
 # ---- lint ------------------------------------------------------------------------
 

@@ -57,6 +57,7 @@ struct bench_node {
 
 struct bench_swarm {
     const struct hk_conf *conf;
+    int first; /* node's number */
     int count;
     int jobs; /* at most */
     struct bench_node *nodes;
@@ -66,13 +67,18 @@ struct bench_swarm {
     size_t up_count, running, acked;
     double first_end; /* of the phase, 0: none yet */
     double last_ack;
-    bool holds; /* scripts go on until bench_swarm_end */
+    /* A run has started; NULL: it goes on until bench_swarm_end.  It is not
+     * to be ended from here.
+     */
+    void (*started_f) (void *arg, int node, uint64_t alloc, int attempt);
+    void *arg;
     int64_t runs_swept_ms;
     int64_t swept_ms;
 };
 
 void bench_swarm_open (struct bench_swarm *s,
                        const struct hk_conf *conf,
+                       int first,
                        int count,
                        int jobs);
 void bench_swarm_close (struct bench_swarm *s);
@@ -80,7 +86,14 @@ void bench_swarm_close (struct bench_swarm *s);
 void bench_swarm_turn (struct bench_swarm *s, int ms);
 /* Scripts of one node's runs end now. */
 void bench_swarm_end (struct bench_swarm *s, int node);
+void bench_swarm_end_one (struct bench_swarm *s,
+                          int node,
+                          uint64_t alloc,
+                          int attempt);
 void bench_swarm_phase (struct bench_swarm *s); /* counters to zero */
+
+/* ---- common_nodes.c: nodes whose only script is /bin/true, until SIGTERM */
+void bench_nodes_run (const char *conf_path, int first, int count);
 
 /* ---- common_manager.c: a job manager and its scheduler */
 struct bench_manager {

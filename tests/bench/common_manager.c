@@ -145,13 +145,14 @@ void bench_manager_job_end (struct bench_manager *m, uint64_t jobid)
         .job_end = { .jobid = jobid, .userid = 1000, .t_submit = 1 },
     };
 
-    snprintf (text,
-              sizeof (text),
-              "{\"version\":1,\"execution\":{\"R_lite\":[{\"rank\":\"0-%d\","
-              "\"children\":{\"core\":\"0-63\"}}],\"nodelist\":[\"n[0-%d]\"],"
-              "\"starttime\":1,\"expiration\":0}}",
-              m->ranks - 1,
-              m->ranks - 1);
+    snprintf (
+        text,
+        sizeof (text),
+        "{\"version\":1,\"execution\":{\"R_lite\":[{\"rank\":\"0-%d\","
+        "\"children\":{\"core\":\"0-63\"}}],\"nodelist\":[\"node[0-%d]\"],"
+        "\"starttime\":1,\"expiration\":0}}",
+        m->ranks - 1,
+        m->ranks - 1);
     msg.job_end.R = json_loads (text, 0, NULL);
     msg.job_end.t_end = bench_now ();
     if (hk_link_client_send (m->client, &msg, NULL) < 0)

@@ -203,8 +203,9 @@ static void message (struct bench_swarm *s,
         d->acked = d->ended = 0;
         d->jobid = UINT64_MAX;
         step (s, n, &ev);
-        if (!s->holds)
-            finish (s, n, msg->start_run.alloc, msg->start_run.attempt);
+        if (s->started_f)
+            s->started_f (
+                s->arg, n->i, msg->start_run.alloc, msg->start_run.attempt);
     } else if (msg->type == HK_MSG_ACK) {
         const struct hk_start *start = hkd_runs_start (
             n->runs, msg->ack.alloc, msg->ack.attempt);
@@ -263,6 +264,15 @@ static void hear (struct bench_swarm *s, struct bench_node *n)
             hk_msg_fini (&msg);
     }
     watch (s, n);
+}
+
+void bench_swarm_end_one (struct bench_swarm *s,
+                          int node,
+                          uint64_t alloc,
+                          int attempt)
+{
+    finish (s, &s->nodes[node], alloc, attempt);
+    hear (s, &s->nodes[node]);
 }
 
 void bench_swarm_end (struct bench_swarm *s, int node)
@@ -328,7 +338,7 @@ static void node_open (struct bench_swarm *s, int i)
     };
 
     n->i = i;
-    snprintf (n->name, sizeof (n->name), "n%d", i);
+    snprintf (n->name, sizeof (n->name), "node%d", s->first + i);
     hk_random_id (n->boot);
     n->done = calloc ((size_t)s->jobs, sizeof (*n->done));
     n->runs = hkd_runs_create (s->conf, n->name, n->boot);
@@ -340,14 +350,15 @@ static void node_open (struct bench_swarm *s, int i)
 
 void bench_swarm_open (struct bench_swarm *s,
                        const struct hk_conf *conf,
+                       int first,
                        int count,
                        int jobs)
 {
     memset (s, 0, sizeof (*s));
     s->conf = conf;
+    s->first = first;
     s->count = count;
     s->jobs = jobs;
-    s->holds = true;
     s->epoll = epoll_create1 (EPOLL_CLOEXEC);
     s->context = zmq_ctx_new ();
     zmq_ctx_set (s->context, ZMQ_MAX_SOCKETS, 65536);

@@ -10,8 +10,9 @@
 #include "proto/log.h"
 #include "tests/bench/common.h"
 
-/* swarm [--nodes N]: prints what | target | measured | of the limit.  Targets
- * are those of the design for a machine of two cores with the load generator
+/* swarm [--nodes N]: prints what | target | measured | of the limit.  With
+ * --serve CONF [--first I] it is but N nodes, from node I on, of the
+ * coordinator that CONF names.  Targets are those of the design for a machine of two cores with the load generator
  * on the same two; a figure below half its target fails.
  */
 
@@ -72,7 +73,7 @@ static void storm (struct bench_daemons *d,
     double t0 = bench_now ();
     char what[80];
 
-    bench_swarm_open (s, d->conf, nodes, JOBS);
+    bench_swarm_open (s, d->conf, 0, nodes, JOBS);
     UNTIL (s->up_count == (size_t)nodes, s, m, "connect storm");
     snprintf (what, sizeof (what), "%d nodes connect at once", nodes);
     row (what, 12.0 * nodes / 10000, bench_now () - t0, "s", false);
@@ -229,21 +230,34 @@ int main (int argc, char **argv)
 {
     static const struct option longs[] = {
         { "nodes", required_argument, NULL, 'n' },
+        { "serve", required_argument, NULL, 's' },
+        { "first", required_argument, NULL, 'f' },
         { NULL, 0, NULL, 0 },
     };
     struct bench_daemons d = { .munged = 0 };
     struct bench_swarm s;
     struct bench_manager m;
-    int nodes = 4096, c;
+    const char *serve = NULL;
+    int nodes = 4096, first = 0, c;
 
     while ((c = getopt_long (argc, argv, "", longs, NULL)) >= 0) {
-        if (c != 'n' || (nodes = atoi (optarg)) < 1 || nodes > 10000) {
-            fprintf (stderr, "usage: swarm [--nodes 1..10000]\n");
+        if (c == 's')
+            serve = optarg;
+        else if (c == 'f')
+            first = atoi (optarg);
+        else if (c != 'n' || (nodes = atoi (optarg)) < 1 || nodes > 10000) {
+            fprintf (stderr,
+                     "usage: swarm [--nodes 1..10000] "
+                     "[--serve CONF [--first I]]\n");
             return 2;
         }
     }
     hk_log_init ("swarm", LOG_ERR, NULL, NULL);
     zsys_handler_set (NULL);
+    if (serve) {
+        bench_nodes_run (serve, first, nodes);
+        return 0;
+    }
     bench_daemons_start (&d);
     bench_manager_open (&m, d.conf, nodes, JOBS);
     printf (

@@ -59,7 +59,7 @@ round ()
     f dmesg -C
     on node1 touch /run/hang
     on node3 touch /run/hang
-    id=$(run_job 4)
+    run_job 4
     within 10 account_is "1:core0-3 3:core0-7,gpu0-1"
     f module reload "$1"
     account_is "1:core0-3 3:core0-7,gpu0-1"
@@ -85,7 +85,7 @@ round ()
 @test "the scheduler is another one while nodes are held" {
     scheduler_is_there sched-fifo
     on node3 touch /run/hang
-    id=$(run_job 4)
+    run_job 4
     within 10 account_is "3:core0-7,gpu0-1"
     f module remove sched-simple
     f module load sched-fifo
@@ -98,7 +98,7 @@ round ()
 
 @test "not partial-ok: what cannot be told is drained until it is done" {
     on node1 touch /run/hang
-    id=$(run_job 4)
+    run_job 4
     within 10 account_is "1:core0-3"
     f module remove sched-simple
     f module load sched-simple test-hello-nopartial
@@ -115,7 +115,7 @@ round ()
 
 @test "not partial-ok: an allocation that is whole is told" {
     for n in node0 node1 node2 node3; do on "$n" touch /run/hang; done
-    id=$(run_job 4)
+    run_job 4
     is=$(account)
     f module remove sched-simple
     f module load sched-simple test-hello-nopartial
