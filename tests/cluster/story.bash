@@ -10,7 +10,7 @@ cluster_up ()
     local build=${HK_BUILD:-build}
     export CLUSTER="$BATS_TEST_DIRNAME/../cluster/cluster"
     export CLUSTER_DIR=${CLUSTER_DIR:-/run/hk-story.$$}
-    export CLUSTER_WANTS=flux-hkd.service
+    export CLUSTER_WANTS=${CLUSTER_WANTS:-flux-hkd.service}
     export CLUSTER_HEAD_WANTS=${CLUSTER_HEAD_WANTS:-flux-hk-coordinator.service}
     HK_TOOLS=$(realpath "$build")/tests/tools
     export HK_TOOLS

@@ -95,6 +95,17 @@ ${FLUX_CONF:-}
 S
 }
 
+# flux_reconf: the instance reads what FLUX_CONF and HK_CONF say now
+flux_reconf ()
+{
+    local plugin
+    plugin=$(realpath "${HK_BUILD:-build}")/coordinator/hk-coordinator.so
+    flux_conf "$plugin" >"$BATS_TEST_TMPDIR/test.toml"
+    "$CLUSTER" exec head sh -c 'cat >/etc/flux-test/conf/test.toml' \
+        <"$BATS_TEST_TMPDIR/test.toml"
+    f config reload
+}
+
 # f COMMAND..: in the instance
 f ()
 {
@@ -169,6 +180,8 @@ cores_allocated ()
     [ "$(f resource list -s allocated -no '{ncores}')" = "$1" ]
 }
 frees () { f jobtap query hk-coordinator.so | jq '."hk-coordinator".frees'; }
+# said_log REGEX: since flux dmesg -C
+said_log () { f dmesg | grep -q "$1"; }
 undrain_all ()
 {
     local ranks

@@ -80,13 +80,7 @@ fluxion_reload ()
 # configure [TOML]: instead of $CONF, and everything is loaded anew
 configure ()
 {
-    local plugin
-    plugin=$(realpath "${HK_BUILD:-build}")/coordinator/hk-coordinator.so
-    FLUX_CONF=$1 FLUX_SCHED=sched-fluxion-qmanager flux_conf "$plugin" \
-        >"$BATS_TEST_TMPDIR/test.toml"
-    "$CLUSTER" exec head sh -c 'cat >/etc/flux-test/conf/test.toml' \
-        <"$BATS_TEST_TMPDIR/test.toml"
-    f config reload
+    FLUX_CONF=$1 flux_reconf
     fluxion_reload
 }
 
@@ -118,7 +112,6 @@ probe_waits ()
 
 # errors: those of the scheduler and of ours
 errors () { f dmesg | grep -E '(sched-fluxion.*|job-manager)\.err' || :; }
-said_log () { f dmesg | grep -q "$1"; }
 
 @test "nothing allocated is an account, too" {
     [ "$(f dmesg | grep -c 'is not known')" = 0 ]
