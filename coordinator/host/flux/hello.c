@@ -22,9 +22,13 @@
  */
 enum { INVENTORY_S = 30 };
 
+/* A hello that is passed on is still to be answered by job-manager: that it was
+ * is seen by the scheduler's being ready.
+ */
 bool hkc_sched_may_flag (const struct hkc_flux *x)
 {
-    return x->sched.state != HKC_SCHED_HELLO;
+    return x->sched.state != HKC_SCHED_HELLO
+           && x->sched.state != HKC_SCHED_ANSWERED;
 }
 
 /* ---- allocations that begin ---- */
@@ -299,7 +303,6 @@ void hkc_sched_told (struct hkc_flux *x, uint64_t tag)
     x->sched.state = HKC_SCHED_ANSWERED;
     hkc_pass_on (x, x->sched.hello);
     hello_drop (&x->sched);
-    hkc_jobs_advance (x);
 }
 
 void hkc_on_disconnect (flux_t *h,
