@@ -65,6 +65,8 @@ ExecStart=$(command -v flux) start --test-size=$n \
     -Slog-filename=/var/log/flux-test.log -Slog-forward-level=7 \
     sleep infinity
 ExecStartPre=mkdir -p /var/lib/flux-test /run/flux-test
+ExecStop=env FLUX_URI=local:///run/flux-test/local-0 $(command -v flux) \
+    shutdown --quiet --skip-gc
 KillMode=mixed
 TimeoutStopSec=20
 LimitNOFILE=8192
@@ -164,6 +166,7 @@ flux_down ()
 # state_is ID STATE
 state_is () { [ "$(f jobs -no '{state}' "$1")" = "$2" ]; }
 f58plain () { f job id --to=f58plain "$1"; }
+f58_dec () { f job id --to=dec "$1"; }
 # drained NODE REASON: with exactly that reason (a regular expression)
 drained ()
 {

@@ -135,7 +135,10 @@ static void answered (void *arg,
 
     n->n = tag;
     n->rc = rc;
-    n->id = rc ? 0 : tag & HKC_TAG_KILL ? answer->results_count : answer->alloc;
+    if (rc == 0 && tag & HKC_TAG_KILL)
+        n->id = answer->results_count;
+    else if (rc == 0 && strcmp (answer->state, "done") != 0)
+        n->id = answer->alloc;
     n->text = copy (rc ? err->text : "");
     hkc_inbox_put (arg, &n->task);
 }

@@ -85,6 +85,7 @@ enum hkc_job_state {
     HKC_JOB_RECORDED, /* it is on disk; waits for a hello to be answered */
     HKC_JOB_FLAGGED,  /* the scheduler does not hear of its end */
     HKC_JOB_FREED,    /* job-manager let go: the ranks are ours */
+    HKC_JOB_PASSED,   /* was ours, and is job-manager's to end */
 };
 
 struct hkc_job {
@@ -97,10 +98,13 @@ struct hkc_job {
     struct hk_rankset *ranks;
     char *queue;
     enum hkc_job_state state;
-    bool bypass;  /* its user goes round the scheduler: never ours */
-    bool is_ours; /* we have flagged it, also in an earlier start */
-    bool looking; /* the eventlog is being read for epilogs of ours */
-    int epilogs;  /* of ours that are to be finished */
+    bool bypass;    /* its user goes round the scheduler: never ours */
+    bool is_ours;   /* we have flagged it, also in an earlier start */
+    bool is_back;   /* was in CLEANUP when we came: its end may be on disk */
+    bool looking;   /* the eventlog is being read for epilogs of ours */
+    bool is_unread; /* that has not begun */
+    bool asking;    /* it was flagged; whether it is done is not known yet */
+    int epilogs;    /* of ours that are to be finished */
     uint64_t alloc;
     bool refused; /* the engine said no: tried again */
 };
@@ -145,7 +149,9 @@ struct hkc_sched {
     bool partial_ok;
     char *sender;
     flux_future_t *account;
-    zlistx_t *begins; /* of allocations, until the life is ready or gone */
+    unsigned doubts;   /* asked whether it is still there (doubt.c) */
+    zlistx_t *waiting; /* frees, until that is known */
+    zlistx_t *begins;  /* of allocations, until the life is ready or gone */
 };
 
 int hkc_sched_open (struct hkc_flux *x);
@@ -259,7 +265,7 @@ struct hkc_flux {
     char trouble[HKC_TROUBLE_BYTES]; /* why it is not, or what else is wrong */
     char said[HKC_TROUBLE_BYTES];
     zhashx_t *jobs;  /* by id */
-    size_t looking;  /* of them, whose eventlog is being read */
+    size_t looking;  /* jobs not known well enough to answer a hello */
     char epilog[32]; /* its description, another at each start of ours */
     struct hkc_sched sched;
     struct hkc_drain *drains;

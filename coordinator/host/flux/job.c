@@ -89,23 +89,44 @@ bool hkc_job_is_between (const struct hkc_job *job)
 
 /* ---- onwards ---- */
 
-static void record (struct hkc_flux *x, struct hkc_job *job)
+static struct hkc_note *end_note (const struct hkc_job *job)
 {
     struct hkc_note *note = hkc_note_create (HKC_EV_JOB_END);
 
     if (!note || !(note->R_text = strdup (job->R))
         || !(note->ev.job_end.queue = hkc_note_text (note, job->queue))) {
         hkc_note_destroy (note);
-        return; /* the next tick tries again */
+        return NULL;
     }
-    note->tag = job->id;
     note->ev.job_end.jobid = job->id;
     note->ev.job_end.userid = job->userid;
     note->ev.job_end.priority = job->priority;
     note->ev.job_end.t_submit = job->t_submit;
     note->ev.job_end.t_end = job->t_end;
     note->ev.job_end.hold_begin = true;
+    return note;
+}
+
+static void record (struct hkc_flux *x, struct hkc_job *job)
+{
+    struct hkc_note *note = end_note (job);
+
+    if (!note)
+        return; /* the next tick tries again */
+    note->tag = job->id;
     job->state = HKC_JOB_SENT;
+    hkc_engine_post (x->engine, note);
+}
+
+/* It was begun before our start, and active when the scheduler asked: so that
+ * its ranks are seen to be no other job's.
+ */
+static void end_again (struct hkc_flux *x, struct hkc_job *job)
+{
+    struct hkc_note *note = end_note (job);
+
+    if (!note)
+        abort (); /* the ranks would stay in conflict; a restart settles it */
     hkc_engine_post (x->engine, note);
 }
 
@@ -122,25 +143,41 @@ void hkc_job_post (struct hkc_flux *x, enum hkc_event_kind kind, uint64_t alloc)
 /* Events that are posted outside of a callback of the job are processed at
  * once: `free` may be seen before this returns.
  */
-static void let_go (struct hkc_flux *x, struct hkc_job *job)
+static void finish_epilogs (struct hkc_flux *x, struct hkc_job *job)
 {
     int n = job->epilogs;
 
+    job->epilogs = 0;
+    while (n-- > 0)
+        if (flux_jobtap_epilog_finish (x->p, job->id, x->epilog, 0) < 0)
+            flux_log_error (x->h, "hk: epilog finish");
+}
+
+static void let_go (struct hkc_flux *x, struct hkc_job *job)
+{
     if (flux_jobtap_job_set_flag (x->p, job->id, flag) < 0) {
         flux_log_error (x->h, "hk: set flag");
         return; /* the next tick tries again */
     }
     job->is_ours = true;
     job->state = HKC_JOB_FLAGGED;
-    job->epilogs = 0;
     hkc_status_stale (x, job->R);
-    while (n-- > 0)
-        if (flux_jobtap_epilog_finish (x->p, job->id, x->epilog, 0) < 0)
-            flux_log_error (x->h, "hk: epilog finish");
+    finish_epilogs (x, job);
+}
+
+void hkc_job_pass (struct hkc_flux *x, struct hkc_job *job)
+{
+    job->bypass |= job->is_ours; /* job-manager does not count it */
+    job->is_ours = false;
+    job->state = HKC_JOB_PASSED;
+    finish_epilogs (x, job);
 }
 
 void hkc_job_advance (struct hkc_flux *x, struct hkc_job *job)
 {
+    /* a timer of a reactor that has not run yet ends at once */
+    if (job->is_unread && x->is_loaded)
+        hkc_job_look (x, job);
     if (!x->engine || job->looking || !hkc_overrides_proven ())
         return;
     if (job->state == HKC_JOB_HELD)
@@ -172,7 +209,7 @@ void hkc_job_answered (struct hkc_flux *x,
     struct hkc_job *job = find (x, id);
 
     if (!job || job->state != HKC_JOB_SENT) {
-        if (rc == 0) /* let go without us meanwhile */
+        if (rc == 0 && alloc) /* let go without us meanwhile */
             hkc_job_post (x, HKC_EV_JOB_DROP, alloc);
         return;
     }
@@ -188,7 +225,14 @@ void hkc_job_answered (struct hkc_flux *x,
     }
     job->alloc = alloc;
     job->state = HKC_JOB_RECORDED;
-    hkc_job_advance (x, job);
+    if (job->asking) {
+        job->asking = false;
+        hkc_jobs_looked (x);
+    }
+    if (alloc)
+        hkc_job_advance (x, job);
+    else /* an earlier start of ours had seen it to its end */
+        hkc_job_pass (x, job);
 }
 
 /* ---- what job-manager says of it ---- */
@@ -215,10 +259,10 @@ static void hold (struct hkc_flux *x,
                                 &job->t_end)
         < 0)
         job->t_end = flux_reactor_now (x->r);
+    job->state = HKC_JOB_HELD; /* its event may come before this returns */
+    job->epilogs++;
     if (flux_jobtap_epilog_start (x->p, x->epilog) < 0)
         flux_log_error (x->h, "hk: epilog start");
-    job->epilogs++;
-    job->state = HKC_JOB_HELD;
     hkc_job_advance (x, job);
 }
 
@@ -271,7 +315,8 @@ static struct hkc_job *make (struct hkc_flux *x, flux_plugin_arg_t *args)
 
 /* A job that is new, or was there before us.  One in CLEANUP may have epilogs
  * of an earlier start of ours: another is started at once, since that can only
- * be done here, and the eventlog says how many there are to finish.
+ * be done here, and the eventlog says how many there are to finish.  (What
+ * flux_jobtap_job_event_posted says is of this start of job-manager alone.)
  */
 static int on_new (flux_plugin_t *p,
                    const char *topic,
@@ -288,11 +333,10 @@ static int on_new (flux_plugin_t *p,
     }
     if (flux_jobtap_job_subscribe (p, job->id) < 0)
         flux_log_error (x->h, "hk: subscribe");
-    if (!is_to_be_held (job, args)
-        || flux_jobtap_job_event_posted (p, job->id, "free") == 1)
+    if (!is_to_be_held (job, args))
         return 0;
-    if (flux_jobtap_job_event_posted (p, job->id, "epilog-start") == 1)
-        hkc_job_look (x, job);
+    job->is_back = true;
+    hkc_job_look (x, job);
     hold (x, job, args);
     return 0;
 }
@@ -322,11 +366,13 @@ static void on_free (struct hkc_flux *x, struct hkc_job *job)
     if (job->state == HKC_JOB_FLAGGED) {
         job->state = HKC_JOB_FREED;
         hkc_sched_begin (x, job->alloc);
+        if (job->is_back)
+            end_again (x, job);
         return;
     }
     if (job->state == HKC_JOB_RECORDED)
         hkc_job_post (x, HKC_EV_JOB_DROP, job->alloc);
-    if (job->state != HKC_JOB_LIVE)
+    if (job->state != HKC_JOB_LIVE && job->state != HKC_JOB_PASSED)
         flux_log (x->h,
                   LOG_ERR,
                   "hk: job %ju was freed without us",
@@ -376,6 +422,7 @@ static int on_inactive (flux_plugin_t *p,
                         void *arg)
 {
     struct hkc_flux *x = arg;
+    bool is_waited_for;
     struct hkc_job *job;
     json_int_t id;
 
@@ -387,8 +434,10 @@ static int on_inactive (flux_plugin_t *p,
         return 0;
     if (job->state == HKC_JOB_RECORDED || job->state == HKC_JOB_FLAGGED)
         hkc_job_post (x, HKC_EV_JOB_DROP, job->alloc);
-    x->looking -= job->looking;
+    is_waited_for = job->looking || job->asking;
     zhashx_delete (x->jobs, &job->id);
+    if (is_waited_for)
+        hkc_jobs_looked (x);
     return 0;
 }
 

@@ -15,6 +15,10 @@ void hkc_job_is_purged (struct hkc_flux *x, flux_jobid_t id, double t_submit);
  * finished, and had they flagged it?
  */
 void hkc_job_look (struct hkc_flux *x, struct hkc_job *job);
+/* One of those that a hello waits for is known. */
+void hkc_jobs_looked (struct hkc_flux *x);
+/* Nothing of it is ours: job-manager ends it alone. */
+void hkc_job_pass (struct hkc_flux *x, struct hkc_job *job);
 /* Is it an event that sets our flag? */
 bool hkc_job_flags (json_t *entry);
 

@@ -7,7 +7,7 @@
 #include "coordinator/host/flux/flux.h"
 #include "coordinator/host/flux/job.h"
 
-enum { LOOKUP_S = 30 };
+enum { LOOKUP_S = 30, LOOK_AGAIN_S = 1 };
 
 void hkc_job_is_purged (struct hkc_flux *x, flux_jobid_t id, double t_submit)
 {
@@ -22,7 +22,13 @@ void hkc_job_is_purged (struct hkc_flux *x, flux_jobid_t id, double t_submit)
     hkc_engine_post (x->engine, note);
 }
 
-/* ---- epilogs of an earlier start ---- */
+/* ---- what an eventlog says ---- */
+
+struct past {
+    int epilogs; /* of earlier starts of ours, not finished */
+    bool flagged;
+    bool freed;
+};
 
 static bool is_older (const struct hkc_flux *x, const char *description)
 {
@@ -33,9 +39,9 @@ static bool is_older (const struct hkc_flux *x, const char *description)
 /* A flag that the job's user asked for is in the jobspec, and such a job is
  * not looked at here.
  */
-static void read_eventlog (struct hkc_flux *x,
-                           struct hkc_job *job,
-                           const char *log)
+static void read_eventlog (const struct hkc_flux *x,
+                           const char *log,
+                           struct past *past)
 {
     for (const char *line = log; line && *line;) {
         const char *end = strchr (line, '\n');
@@ -49,50 +55,146 @@ static void read_eventlog (struct hkc_flux *x,
                      "context",
                      "description",
                      &description);
-        if (hkc_job_flags (o))
-            job->is_ours = true;
+        past->flagged |= hkc_job_flags (o);
+        past->freed |= !strcmp (name, "free");
         if (is_older (x, description))
-            job->epilogs += !strcmp (name, "epilog-start")
-                            - !strcmp (name, "epilog-finish");
+            past->epilogs += !strcmp (name, "epilog-start")
+                             - !strcmp (name, "epilog-finish");
         json_decref (o);
         line = end ? end + 1 : NULL;
     }
 }
 
+/* A look at an eventlog: of a job of ours, or for an allocation. */
+struct look {
+    flux_jobid_t id;
+    uint64_t alloc; /* 0: of a job of ours */
+};
+
+static void look_start (struct hkc_flux *x, flux_jobid_t id, uint64_t alloc);
+
+static void on_look_again (flux_future_t *f, void *arg)
+{
+    struct look look = *(struct look *)flux_future_aux_get (f, "look");
+
+    hkc_flux_done (arg, f);
+    look_start (arg, look.id, look.alloc);
+}
+
+static int look_then (struct hkc_flux *x,
+                      flux_future_t *f,
+                      const struct look *look,
+                      double timeout_s,
+                      flux_continuation_f cb)
+{
+    struct look *copy = malloc (sizeof (*copy));
+
+    if (!copy || flux_future_aux_set (f, "look", copy, free) < 0) {
+        free (copy);
+        flux_future_destroy (f);
+        return -1;
+    }
+    *copy = *look;
+    return hkc_flux_then (x, f, timeout_s, cb, x);
+}
+
+/* As long as it cannot be read the job is held, and a hello waits. */
+static void look_again (struct hkc_flux *x, const struct look *look)
+{
+    flux_future_t *f = flux_future_create (NULL, NULL); /* never fulfilled */
+
+    flux_log_error (x->h, "hk: eventlog of %ju", (uintmax_t)look->id);
+    if (!f)
+        abort ();
+    flux_future_set_flux (f, x->h);
+    if (look_then (x, f, look, LOOK_AGAIN_S, on_look_again) < 0)
+        abort ();
+}
+
+static void job_looked (struct hkc_flux *x,
+                        struct hkc_job *job,
+                        const struct past *past)
+{
+    job->looking = false;
+    job->epilogs += past->epilogs;
+    if (past->freed) /* what was recorded of it is settled as such */
+        hkc_job_pass (x, job);
+    else if (past->flagged) {
+        /* job-manager does not tell of it: do we hold it, or is it done? */
+        job->is_ours = job->asking = true;
+        hkc_job_advance (x, job);
+        return;
+    }
+    hkc_job_advance (x, job);
+    hkc_jobs_looked (x);
+}
+
+/* Recorded, and its job has ended: it is ours if it was freed after our flag.
+ * One that was not freed yet is armed again by its job.
+ */
+static void alloc_looked (struct hkc_flux *x,
+                          const struct look *look,
+                          const struct past *past)
+{
+    uint64_t id = look->id;
+    bool is_active = zhashx_lookup (x->jobs, &id) != NULL;
+
+    if (x->engine && past->freed && past->flagged)
+        hkc_job_post (x, HKC_EV_JOB_BEGIN, look->alloc);
+    else if (x->engine && (past->freed || !is_active))
+        hkc_job_post (x, HKC_EV_JOB_DROP, look->alloc);
+    hkc_jobs_looked (x);
+}
+
 static void on_eventlog (flux_future_t *f, void *arg)
 {
     struct hkc_flux *x = arg;
-    uint64_t id = hkc_flux_label_of (f);
+    struct look look = *(struct look *)flux_future_aux_get (f, "look");
+    uint64_t id = look.id;
     struct hkc_job *job = zhashx_lookup (x->jobs, &id);
+    struct past past = { 0 };
     const char *log;
 
-    if (job && job->looking) {
-        job->looking = false;
-        x->looking--;
-        if (flux_kvs_lookup_get (f, &log) == 0) {
-            read_eventlog (x, job, log);
-            hkc_job_advance (x, job);
-            hkc_sched_opened (x); /* a hello may have waited for it */
-        } else {
-            flux_log_error (x->h, "hk: eventlog of %ju", (uintmax_t)id);
-            hkc_job_look (x, job);
-        }
+    if (!look.alloc && (!job || !job->looking))
+        ; /* it has ended meanwhile */
+    else if (flux_kvs_lookup_get (f, &log) < 0)
+        look_again (x, &look);
+    else {
+        read_eventlog (x, log, &past);
+        if (look.alloc)
+            alloc_looked (x, &look, &past);
+        else
+            job_looked (x, job, &past);
     }
     hkc_flux_done (x, f);
 }
 
+static void look_start (struct hkc_flux *x, flux_jobid_t id, uint64_t alloc)
+{
+    struct look look = { .id = id, .alloc = alloc };
+    char key[64];
+    flux_future_t *f;
+
+    if (flux_job_kvs_key (key, sizeof (key), id, "eventlog") < 0
+        || !(f = flux_kvs_lookup (x->h, NULL, 0, key))
+        || look_then (x, f, &look, LOOKUP_S, on_eventlog) < 0)
+        look_again (x, &look);
+}
+
 void hkc_job_look (struct hkc_flux *x, struct hkc_job *job)
 {
-    char key[64];
-    flux_future_t *f = NULL;
+    if (!job->looking)
+        x->looking++;
+    job->looking = true;
+    job->is_unread = !x->is_loaded;
+    if (!job->is_unread)
+        look_start (x, job->id, 0);
+}
 
-    job->looking = true; /* and held, as long as it cannot be read */
-    x->looking++;
-    if (flux_job_kvs_key (key, sizeof (key), job->id, "eventlog") < 0
-        || !(f = flux_kvs_lookup (x->h, NULL, 0, key))
-        || hkc_flux_label (f, job->id) < 0
-        || hkc_flux_then (x, f, LOOKUP_S, on_eventlog, x) < 0)
-        flux_log_error (x->h, "hk: cannot read an eventlog");
+void hkc_jobs_looked (struct hkc_flux *x)
+{
+    x->looking--;
+    hkc_sched_opened (x); /* a hello may have waited for it */
 }
 
 /* ---- allocations of an earlier start ---- */
@@ -100,7 +202,7 @@ void hkc_job_look (struct hkc_flux *x, struct hkc_job *job)
 struct settling {
     struct hkc_flux *x;
     struct hkc_engine *engine;
-    size_t begun, dropped, purged;
+    size_t looks, begun, dropped, purged;
 };
 
 static void post (struct settling *s,
@@ -123,50 +225,57 @@ static void post (struct settling *s,
     hkc_engine_post (s->engine, note);
 }
 
-/* Is it the job that the allocation is of?  Ids are used again. */
-static bool is_known (struct hkc_flux *x,
-                      const struct hkc_alloc_view *a,
-                      int *state)
+enum knowledge {
+    UNKNOWN,  /* ids are used again: it is another job, or none */
+    ANOTHER,  /* the job, but not at this end: it runs again, or has */
+    THIS_END, /* the end that the allocation is of */
+};
+
+static enum knowledge knowledge_of (struct hkc_flux *x,
+                                    const struct hkc_alloc_view *a)
 {
     flux_plugin_arg_t *args = flux_jobtap_job_lookup (x->p, a->jobid);
-    double t_submit = 0;
-    bool same;
+    double t_submit = 0, t_end = 0;
+    enum knowledge known = UNKNOWN;
 
-    same = args
-           && flux_plugin_arg_unpack (args,
-                                      FLUX_PLUGIN_ARG_IN,
-                                      "{s:f s:i}",
-                                      "t_submit",
-                                      &t_submit,
-                                      "state",
-                                      state)
-                  == 0
-           && t_submit == a->t_submit;
+    if (args
+        && flux_plugin_arg_unpack (args,
+                                   FLUX_PLUGIN_ARG_IN,
+                                   "{s:f s?{s:f}}",
+                                   "t_submit",
+                                   &t_submit,
+                                   "end_event",
+                                   "timestamp",
+                                   &t_end)
+               == 0
+        && t_submit == a->t_submit)
+        known = t_end == a->t_end ? THIS_END : ANOTHER;
     flux_plugin_arg_destroy (args);
-    return same;
+    return known;
 }
 
-/* Recorded and not begun: running again or never freed, dropped; in CLEANUP,
- * armed again by its job; freed, begun; unknown, begun and drained.
+/* Begun: a scheduler that is told of it looks for the R of this end.
+ * Recorded: running again or never freed, dropped; in CLEANUP, armed again by
+ * its job; freed after our flag, begun; unknown, begun and drained.
  */
 static int settle_one (void *arg, const struct hkc_alloc_view *a)
 {
     struct settling *s = arg;
-    struct hkc_job *job = zhashx_lookup (s->x->jobs, &a->jobid);
-    int state = 0;
+    enum knowledge known = knowledge_of (s->x, a);
 
-    if (!is_known (s->x, a, &state)) {
+    if (known == UNKNOWN || (known == ANOTHER && a->begun))
         post (s, HKC_EV_JOB_PURGED, a);
-        if (!a->begun)
-            post (s, HKC_EV_JOB_BEGIN, a);
-        return 0;
-    }
     if (a->begun)
         return 0;
-    if (flux_jobtap_job_event_posted (s->x->p, a->jobid, "free") == 1)
+    if (known == UNKNOWN)
         post (s, HKC_EV_JOB_BEGIN, a);
-    else if (state != FLUX_JOB_STATE_CLEANUP || !job || job->t_end != a->t_end)
+    else if (known == ANOTHER)
         post (s, HKC_EV_JOB_DROP, a);
+    else {
+        s->looks++;
+        s->x->looking++;
+        look_start (s->x, a->jobid, a->alloc);
+    }
     return 0;
 }
 
@@ -175,12 +284,13 @@ void hkc_jobs_settle (struct hkc_flux *x, struct hkc_engine *engine)
     struct settling s = { .x = x, .engine = engine };
 
     hkc_engine_each_alloc (engine, settle_one, &s);
-    if (s.begun || s.dropped || s.purged)
+    if (s.looks || s.begun || s.dropped || s.purged)
         flux_log (x->h,
                   LOG_INFO,
                   "hk: of what was held, %zu begun, %zu dropped, %zu whose "
-                  "job is purged or unknown",
+                  "job is purged, unknown or runs again; %zu asked about",
                   s.begun,
                   s.dropped,
-                  s.purged);
+                  s.purged,
+                  s.looks);
 }
