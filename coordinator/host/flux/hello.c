@@ -193,13 +193,14 @@ void hkc_sched_sender (struct hkc_flux *x, const flux_msg_t *msg)
 /* A life that ends with another's hello: job-manager may not have heard of it
  * yet.
  */
-static void life_end (struct hkc_flux *x)
+void hkc_sched_end (struct hkc_flux *x)
 {
     struct hkc_sched *s = &x->sched;
 
     if (s->state == HKC_SCHED_NONE)
         return;
     hello_drop (s);
+    hkc_doubt_end (x);
     s->state = HKC_SCHED_NONE;
     free (s->sender);
     s->sender = NULL;
@@ -229,7 +230,7 @@ void hkc_on_hello (flux_t *h,
         hkc_pass_on (x, msg); /* it knows what to say to that */
         return;
     }
-    life_end (x);
+    hkc_sched_end (x);
     hkc_sched_life (x);
     flux_request_unpack (msg, NULL, "{s?b}", "partial-ok", &partial_ok);
     x->sched.partial_ok = partial_ok;
@@ -318,24 +319,19 @@ void hkc_on_disconnect (flux_t *h,
     if (hkc_is_probe (x, msg))
         return;
     sender = flux_msg_route_first (msg);
-    if (sender && x->sched.sender && !strcmp (sender, x->sched.sender))
-        life_end (x);
+    if (!x->sched.sender)
+        hkc_doubt (x);
+    else if (sender && !strcmp (sender, x->sched.sender))
+        hkc_sched_end (x);
     hkc_pass_on (x, msg);
 }
 
-void hkc_sched_free (struct hkc_flux *x,
-                     uint64_t n,
-                     const char *life,
-                     flux_jobid_t id,
-                     json_t *R,
-                     bool final)
+void hkc_sched_send_free (
+    struct hkc_flux *x, uint64_t n, flux_jobid_t id, json_t *R, bool final)
 {
     struct hkc_note *note;
     flux_msg_t *msg;
 
-    /* S5: what is for another life is dropped; that one's end settled it */
-    if (x->sched.state != HKC_SCHED_READY || strcmp (life, x->sched.life) != 0)
-        return;
     if (!(msg = flux_request_encode ("sched.free", NULL))
         || flux_msg_pack (msg,
                           "{s:I s:O s:b}",
@@ -357,6 +353,19 @@ void hkc_sched_free (struct hkc_flux *x,
     note->ev.done.n = n;
     hkc_engine_post (x->engine, note);
     flux_msg_destroy (msg);
+}
+
+void hkc_sched_free (struct hkc_flux *x,
+                     uint64_t n,
+                     const char *life,
+                     flux_jobid_t id,
+                     json_t *R,
+                     bool final)
+{
+    /* S5: what is for another life is dropped; that one's end settled it */
+    if (x->sched.state == HKC_SCHED_READY && !strcmp (life, x->sched.life)
+        && !hkc_doubt_keeps (x, n, id, R, final))
+        hkc_sched_send_free (x, n, id, R, final);
 }
 
 /* ---- */
@@ -384,7 +393,7 @@ int hkc_sched_open (struct hkc_flux *x)
     if (!(x->sched.begins = zlistx_new ()))
         return -1;
     zlistx_set_destructor (x->sched.begins, free_item);
-    return 0;
+    return hkc_doubt_open (x);
 }
 
 void hkc_sched_close (struct hkc_flux *x)
@@ -392,4 +401,5 @@ void hkc_sched_close (struct hkc_flux *x)
     hello_drop (&x->sched);
     free (x->sched.sender);
     zlistx_destroy (&x->sched.begins);
+    hkc_doubt_close (x);
 }

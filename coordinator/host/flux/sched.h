@@ -27,7 +27,21 @@ int hkc_sched_active (struct hkc_flux *x, struct hkc_note *note);
 void hkc_sched_life (struct hkc_flux *x);   /* a new one */
 void hkc_sched_begins (struct hkc_flux *x); /* those that waited */
 void hkc_sched_sender (struct hkc_flux *x, const flux_msg_t *msg);
+void hkc_sched_end (struct hkc_flux *x); /* this life; fine if none is */
+void hkc_sched_send_free (
+    struct hkc_flux *x, uint64_t n, flux_jobid_t id, json_t *R, bool final);
 /* is_online: is there a scheduler that never said hello to us? */
 void hkc_account_ask (struct hkc_flux *x, bool is_online);
+
+/* ---- doubt.c: a life that was online before us ---- */
+
+int hkc_doubt_open (struct hkc_flux *x);
+void hkc_doubt_close (struct hkc_flux *x);
+/* Somebody has gone, and it may be the scheduler. */
+void hkc_doubt (struct hkc_flux *x);
+void hkc_doubt_end (struct hkc_flux *x); /* with the life */
+/* The free waits until that is known; false: it need not. */
+bool hkc_doubt_keeps (
+    struct hkc_flux *x, uint64_t n, flux_jobid_t id, json_t *R, bool final);
 
 #endif
