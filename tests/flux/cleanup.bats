@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # cleanup.bats - killed while jobs are in CLEANUP: each gets out of it once
 # SPDX-License-Identifier: LGPL-3.0-or-later
+# shellcheck disable=SC2154 # id: of in_cleanup
 
 load restart
 

@@ -13,7 +13,7 @@ teardown () { restart_again; }
     run_job 4
     within 10 counted 1
     flux_stop
-    on head mv $STATE $STATE.old
+    on head mv "$STATE" "$STATE".old
     flux_start
     counted ""
     drained node1 "housekeeping.*"
@@ -50,7 +50,7 @@ db.commit ()"
 @test "an older statedir: drains that are gone come again before a free" {
     checkpoint
     flux_stop
-    on head cp -a $STATE $STATE.then
+    on head cp -a "$STATE" "$STATE".then
     flux_start
     hang node1
     id=$(f submit -N4 sleep 30)
@@ -61,7 +61,8 @@ db.commit ()"
     f job wait-event -t 10 "$id" clean
     within 10 listed "ended .*node2"
     flux_stop
-    on head sh -c "rm -r $STATE; mv $STATE.then $STATE"
+    on head rm -r "$STATE"
+    on head mv "$STATE".then "$STATE"
     flux_start
     counted ""
     drained node1 "housekeeping.*"

@@ -4,8 +4,8 @@
 
 load flux
 
-DISK=/var/lib/flux-hk-disk # of the plugin's store, small
-STATE=/var/lib/flux-test   # of the instance
+export DISK=/var/lib/flux-hk-disk # of the plugin's store, small
+export STATE=/var/lib/flux-test   # of the instance
 
 # restart_up N: nodes whose script does as the files of a test say
 restart_up ()
