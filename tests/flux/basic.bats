@@ -50,6 +50,9 @@ teardown ()
     on node1 rm /run/hang
     within 10 state_is "$blocked" INACTIVE
     within 10 env_is node1 "$(f58plain "$blocked") 0 0-3"
+    # where to look afterwards
+    [ "$(f jobs -no '{user.housekeeping}' "$id")" \
+        = "hkctl history -j $(f58plain "$id")" ]
 }
 
 @test "flux housekeeping and flux resource show what is held" {

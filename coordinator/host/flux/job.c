@@ -99,8 +99,25 @@ static void finish_epilogs (struct hkc_flux *x, struct hkc_job *job)
             flux_log_error (x->h, "hk: epilog finish");
 }
 
+/* What flux jobs shows of it from now on, also when it is inactive. */
+static void say_where (struct hkc_flux *x, const struct hkc_job *job)
+{
+    char id[HK_JOBID_TEXT_BYTES], text[HK_JOBID_TEXT_BYTES + 24];
+
+    snprintf (text,
+              sizeof (text),
+              "hkctl history -j %s",
+              hk_jobid_encode (job->id, HK_JOBID_F58PLAIN, id));
+    if (flux_jobtap_event_post_pack (
+            x->p, job->id, "memo", "{s:s}", "housekeeping", text)
+        < 0)
+        flux_log_error (x->h, "hk: memo");
+}
+
 static void let_go (struct hkc_flux *x, struct hkc_job *job)
 {
+    if (!job->is_ours)
+        say_where (x, job);
     if (flux_jobtap_job_set_flag (x->p, job->id, hkc_job_flag) < 0) {
         flux_log_error (x->h, "hk: set flag");
         return; /* the next tick tries again */

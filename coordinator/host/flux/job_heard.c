@@ -208,6 +208,7 @@ static int on_event (flux_plugin_t *p,
 {
     struct hkc_flux *x = arg;
     const char *name = topic + strlen ("job.event.");
+    int64_t entered = hkc_flux_enter ();
     struct hkc_job *job;
     json_t *entry;
     json_int_t id;
@@ -233,6 +234,7 @@ static int on_event (flux_plugin_t *p,
         on_free (x, job);
     else if (is_to_be_held (job, args))
         hold (x, job, args);
+    hkc_flux_leave (x, entered, "event");
     return 0;
 }
 
