@@ -27,7 +27,7 @@ alternatives.sched = "sched-simple"
 resource.args = ["monitor-force-up"]
 [job-manager]
 plugins = [ { load = "$plugin", conf = { bind = "127.0.0.1",
-  node-port = 18765, client-port = 18766, key-port = 18767,
+  node-port = 28765, client-port = 28766, key-port = 28767,
   coordinator = { state-dir = "$DIR/state" } } } ]
 S
     sed -i -z 's/,\n  /, /g' "$DIR/conf/wide.toml"
@@ -40,7 +40,9 @@ S
 
 teardown_file ()
 {
-    kill "$(cat "$BATS_FILE_TMPDIR/broker")" 2>/dev/null || :
+    w shutdown --quiet || :
+    within 20 sh -c '! ss -ltn | grep -q 127.0.0.1:28765'
+    wait "$(cat "$BATS_FILE_TMPDIR/broker")" 2>/dev/null || :
 }
 
 w () { FLUX_URI=local://$DIR/run/local-0 flux "$@"; }
