@@ -290,8 +290,8 @@ static void limits_that_cannot_be_are_damage (void **state)
         "{\"timeout_ms\":\"1h\",\"kill_grace_ms\":2,\"give_up_ms\":3}",
         "{\"timeout_ms\":1,\"kill_grace_ms\":-2,\"give_up_ms\":3}",
         "{\"timeout_ms\":1e3,\"kill_grace_ms\":2,\"give_up_ms\":3}",
-        "{\"timeout_ms\":9223372036854775808,\"kill_grace_ms\":2,"
-        "\"give_up_ms\":3}",
+        ("{\"timeout_ms\":9223372036854775808,\"kill_grace_ms\":2,"
+         "\"give_up_ms\":3}"),
     };
 
     (void)state;
