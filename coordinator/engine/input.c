@@ -206,6 +206,15 @@ static int from_client (struct hkc_engine *e,
 {
     switch (msg->type) {
     case HK_MSG_JOB_END:
+        if (!e->host.message) {
+            hkc_reply_error (e,
+                             peer,
+                             msg->seq,
+                             "denied",
+                             "the job manager that this coordinator is part "
+                             "of tells it of jobs itself");
+            return 0;
+        }
         if (!job_end (e, peer, msg, in))
             return 0;
         break;

@@ -193,3 +193,9 @@ teardown ()
     within 10 free_is 4
     [ "$(($(frees) - before))" -le 3 ]
 }
+
+@test "jobs end in Flux alone: hkctl job-end is refused" {
+    run on head hkctl job-end --jobid 1 --userid 0 --hosts node0
+    [ "$status" -eq 3 ]
+    [[ $output == *"tells it of jobs itself"* ]]
+}
