@@ -9,6 +9,7 @@
 
 enum {
     BATCH_COUNT = 4096, /* inputs of one transaction */
+    UNTOLD_MS = 20,     /* a change that nobody waits for */
     RETRY_FIRST_MS = 100,
     RETRY_MOST_MS = 2000,
     CLOSED_LIMIT = HK_RUNS_LIMIT,
@@ -28,6 +29,7 @@ struct hkc_turn {
     size_t replies_count, replies_size;
     struct hkc_input *looks;
     size_t looks_count, looks_size;
+    int64_t untold_ms; /* when it is committed at the latest; 0: none waits */
     bool stuck;
     int64_t retry_ms;
     int64_t retry_wait_ms;
@@ -269,6 +271,30 @@ static void collect_deaf (struct hkc_turn *turn)
             break;
 }
 
+/* Nobody is told anything: that a run is under way, say.  Such a change waits a
+ * little for others, so that it costs no commit of its own; what a crash takes
+ * of it the nodes say again.
+ */
+static bool may_wait (struct hkc_turn *turn)
+{
+    int64_t now;
+    size_t count;
+
+    hkc_core_actions (turn->core, &count);
+    if (count || turn->replies_count || turn->looks_count
+        || !hkc_core_changed (turn->core)) {
+        turn->untold_ms = 0;
+        return false;
+    }
+    now = turn->ops.now_ms (turn->ops.arg);
+    if (!turn->untold_ms)
+        turn->untold_ms = now + UNTOLD_MS;
+    if (now < turn->untold_ms)
+        return true;
+    turn->untold_ms = 0;
+    return false;
+}
+
 int hkc_turn_run (struct hkc_turn *turn, struct hk_error *err)
 {
     bool more = false;
@@ -281,6 +307,8 @@ int hkc_turn_run (struct hkc_turn *turn, struct hk_error *err)
     } else {
         more = collect (turn, HKC_COLLECT_ALL);
         tick (turn);
+        if (may_wait (turn))
+            return more;
     }
     if ((rc = commit (turn, err)) != 0)
         return rc < 0 ? -1 : 0;
@@ -292,7 +320,11 @@ int hkc_turn_run (struct hkc_turn *turn, struct hk_error *err)
 
 int64_t hkc_turn_deadline (const struct hkc_turn *turn)
 {
-    return turn->stuck ? turn->retry_ms : hkc_core_deadline (turn->core);
+    int64_t when = hkc_core_deadline (turn->core);
+
+    if (turn->stuck)
+        return turn->retry_ms;
+    return turn->untold_ms && turn->untold_ms < when ? turn->untold_ms : when;
 }
 
 bool hkc_turn_is_stuck (const struct hkc_turn *turn)

@@ -25,6 +25,7 @@ struct world {
     struct hkc_input inputs[INPUTS_MAX];
     size_t inputs_count, inputs_read;
     int commit_errno; /* 0: it succeeds */
+    int commits;
     char said[512];
 };
 
@@ -80,6 +81,7 @@ static int op_commit (void *arg, struct hkc_core *core, struct hk_error *err)
     struct world *w = arg;
 
     (void)core;
+    w->commits++;
     if (!w->commit_errno)
         return 0;
     return hk_error_set (err, w->commit_errno, "it is full");
@@ -199,7 +201,7 @@ static void job_ends (struct world *w, uint64_t jobid, uint64_t token)
 {
     struct hkc_input in = { .token = token, .ev.kind = HKC_EV_JOB_END };
 
-    in.ev.job_end.alloc = token;
+    in.ev.job_end.alloc = token ? token : jobid;
     in.ev.job_end.jobid = jobid;
     in.ev.job_end.queue = "";
     in.ev.job_end.t_end = 1.7e9;
@@ -279,6 +281,30 @@ static void nothing_is_said_once_the_store_is_another_s (void **state)
     expect (w, "");
 }
 
+static void a_change_that_nobody_is_told_of_waits_a_little (void **state)
+{
+    struct world *w = *state;
+
+    job_ends (w, 7, 0);
+    turn (w);
+    assert_int_equal (w->commits, 0);
+    assert_true (hkc_turn_deadline (w->turn) <= w->now_ms + 20);
+    w->now_ms += 19;
+    turn (w);
+    assert_int_equal (w->commits, 0);
+    w->now_ms += 1;
+    turn (w);
+    assert_int_equal (w->commits, 1);
+    /* with one that somebody waits for it goes at once */
+    job_ends (w, 8, 0);
+    turn (w);
+    assert_int_equal (w->commits, 1);
+    job_ends (w, 9, 1);
+    turn (w);
+    assert_int_equal (w->commits, 2);
+    expect (w, "new 1");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown (name, set_up, tear_down)
 
 int main (void)
@@ -287,6 +313,7 @@ int main (void)
         TEST (clients_of_a_batch_that_fails_learn_it_at_once),
         TEST (a_note_of_the_host_waits_for_its_answer),
         TEST (nothing_is_said_once_the_store_is_another_s),
+        TEST (a_change_that_nobody_is_told_of_waits_a_little),
     };
 
     return cmocka_run_group_tests_name ("turn", tests, NULL, NULL);
