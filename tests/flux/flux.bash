@@ -39,7 +39,7 @@ fluxion_is_there ()
 
 # flux_up N [SCHEDULER]: a cluster of N nodes and an instance of N brokers.
 # FLUX_CONF is more of the instance's configuration, HK_CONF the plugin's conf,
-# FLUX_R its resources, else two cores a node.
+# FLUX_R its resources, else two cores a node; FLUX_PLUGINS those after ours.
 flux_up ()
 {
     local n=$1 plugin
@@ -91,7 +91,7 @@ noverify = true
 alternatives.sched = "$FLUX_SCHED"
 [job-manager]
 plugins = [
-  { load = "$1", conf = { $conf } }
+  { load = "$1", conf = { $conf } }${FLUX_PLUGINS:+, $FLUX_PLUGINS}
 ]
 ${FLUX_CONF:-}
 S
