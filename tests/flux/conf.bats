@@ -94,7 +94,8 @@ in_cleanup () { state_is "$1" CLEANUP; }
     within 10 troubled '/var/lib/flux-hk.*every ended job is held in CLEANUP'
     log_has 'hk: .*/var/lib/flux-hk'
     # what is held is not known, so all is drained
-    within 10 drained 'node.0-1.' 'housekeeping: may be held.*'
+    within 10 drained node0 'housekeeping: may be held.*'
+    drained node1 'housekeeping: may be held.*'
     id=$(f submit -N1 true)
     never 1 state_is "$id" RUN
     # the cause is gone: it goes on, and the one that is held stays so
