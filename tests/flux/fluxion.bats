@@ -13,8 +13,8 @@ match-format = "rv1_nosched"'
 
 setup_file ()
 {
-    flux_is_there
-    fluxion_is_there
+    flux_is_there || return 0
+    fluxion_is_there || return 0
     layer
     script 10-first <<'S'
 #!/bin/sh

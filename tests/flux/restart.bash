@@ -10,7 +10,7 @@ export STATE=/var/lib/flux-test   # of the instance
 # restart_up N: nodes whose script does as the files of a test say
 restart_up ()
 {
-    flux_is_there
+    flux_is_there || return 0
     layer
     script 10-first <<'S'
 #!/bin/sh

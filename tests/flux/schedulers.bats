@@ -6,7 +6,7 @@ load flux
 
 setup_file ()
 {
-    flux_is_there
+    flux_is_there || return 0
     layer
     script 10-first <<'S'
 #!/bin/sh

@@ -12,7 +12,7 @@ NODES=16384
 setup_file ()
 {
     local plugin
-    flux_is_there
+    flux_is_there || return 0
     plugin=$(realpath "${HK_BUILD:-build}")/coordinator/hk-coordinator.so
     export DIR=$BATS_FILE_TMPDIR
     mkdir -m 700 "$DIR/state" "$DIR/conf" "$DIR/run"
@@ -40,6 +40,7 @@ S
 
 teardown_file ()
 {
+    [ -z "${HK_SKIP:-}" ] || return 0
     w shutdown --quiet || :
     within 20 sh -c '! ss -ltn | grep -q 127.0.0.1:28765'
     wait "$(cat "$BATS_FILE_TMPDIR/broker")" 2>/dev/null || :
