@@ -17,7 +17,7 @@ enum { ANSWER_S = 60 };
 struct look {
     struct hkc_task task;
     bool undrain;
-    zhashx_t *held; /* host names, for an undrain */
+    zhashx_t *held; /* host names, for an undrain; borrowed */
     char *text;
     char *targets; /* "": none */
     struct hk_error err;
@@ -27,7 +27,6 @@ static void look_free (struct hkc_task *task)
 {
     struct look *look = (struct look *)task;
 
-    zhashx_destroy (&look->held);
     free (look->text);
     free (look->targets);
     free (look);
@@ -90,9 +89,11 @@ static void on_undrained (flux_future_t *f, void *arg)
     if (flux_future_get (f, NULL) < 0)
         flux_log (x->h,
                   LOG_ERR,
-                  "hk: nodes stay drained (%s): %s",
+                  "hk: nodes are still drained (%s): %s",
                   HKC_REASON_UNTOLD,
                   future_strerror (f, errno));
+    else
+        zhashx_destroy (&x->blind_held);
     hkc_flux_done (x, f);
 }
 
@@ -146,7 +147,9 @@ static void look_done (struct hkc_flux *x, struct hkc_task *task)
     x->is_blinding = false;
     if (!look->targets)
         flux_log (x->h, LOG_ERR, "hk: %s", look->err.text);
-    else if (!look->undrain)
+    else if (look->undrain)
+        zhashx_destroy (&x->blind_held);
+    else
         hkc_sched_blind (x);
 }
 
@@ -167,7 +170,7 @@ static void on_status (flux_future_t *f, void *arg)
     hkc_clerk_put (x, &look->task);
 }
 
-static void start (struct hkc_flux *x, bool undrain, zhashx_t *held)
+static void start (struct hkc_flux *x, bool undrain)
 {
     struct look *look = calloc (1, sizeof (*look));
     flux_future_t *f;
@@ -178,7 +181,7 @@ static void start (struct hkc_flux *x, bool undrain, zhashx_t *held)
     look->task.done_f = look_done;
     look->task.free_f = look_free;
     look->undrain = undrain;
-    look->held = held;
+    look->held = x->blind_held;
     x->is_blinding = true;
     f = flux_rpc (x->h, "resource.status", NULL, FLUX_NODEID_ANY, 0);
     if (!f || flux_future_aux_set (f, "look", look, NULL) < 0
@@ -190,8 +193,12 @@ static void start (struct hkc_flux *x, bool undrain, zhashx_t *held)
 
 void hkc_blind_tick (struct hkc_flux *x)
 {
-    if (x->sched.hello && !x->engine && x->open_failed && !x->is_blinding)
-        start (x, false, NULL);
+    if (x->is_blinding)
+        return;
+    if (x->blind_held)
+        start (x, true); /* until it has succeeded */
+    else if (x->sched.hello && !x->engine && x->open_failed)
+        start (x, false);
 }
 
 static int hold_hosts (void *arg, const struct hkc_alloc_view *a)
@@ -212,8 +219,10 @@ static int hold_hosts (void *arg, const struct hkc_alloc_view *a)
 
 void hkc_blind_end (struct hkc_flux *x, struct hkc_engine *engine)
 {
-    zhashx_t *held = zhashx_new ();
-
-    hkc_engine_each_alloc (engine, hold_hosts, held);
-    start (x, true, held);
+    if (x->blind_held)
+        return; /* opened before and not started: it holds the same */
+    x->blind_held = zhashx_new ();
+    hkc_engine_each_alloc (engine, hold_hosts, x->blind_held);
+    if (!x->is_blinding)
+        start (x, true);
 }

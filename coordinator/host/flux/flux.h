@@ -106,7 +106,6 @@ struct hkc_job {
     bool asking;    /* it was flagged; whether it is done is not known yet */
     int epilogs;    /* of ours that are to be finished */
     uint64_t alloc;
-    bool refused; /* the engine said no: tried again */
 };
 
 extern const char hkc_epilog_prefix[];
@@ -260,6 +259,7 @@ struct hkc_flux {
     bool is_opening;
     int64_t open_again_ms;
     bool open_failed;          /* once, since the last time it was open */
+    zhashx_t *blind_held;      /* hosts that stay drained; NULL: undrained */
     bool is_blinding;          /* a drain or undrain of blind.c is under way */
     struct hkc_engine *engine; /* NULL: not open yet */
     char trouble[HKC_TROUBLE_BYTES]; /* why it is not, or what else is wrong */

@@ -237,6 +237,7 @@ static void unload (void *arg)
     hkc_inbox_close (x);
     hk_log_init ("hk-coordinator", LOG_INFO, NULL, NULL);
     hkc_drains_close (x);
+    zhashx_destroy (&x->blind_held);
     hkc_status_close (x);
     zhashx_destroy (&x->kills);
     hkc_sched_close (x);
