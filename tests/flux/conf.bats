@@ -42,7 +42,6 @@ in_cleanup () { state_is "$1" CLEANUP; }
 }
 
 @test "options in the plugin's conf are over those of the files, and reload" {
-    [ "$(on head hkctl config release-after 2>/dev/null || :)" != all ]
     conf_set 'release-after = "0s"' 'release-after = "all"'
     f config reload
     on node1 touch /run/hang
@@ -58,11 +57,11 @@ in_cleanup () { state_is "$1" CLEANUP; }
 
 @test "a bad option is refused by name, and the old ones stay" {
     for bad in 'release-after = "soon"' 'release-afer = "0s"' \
-        'hosts = "node0"' 'release-after = { x = 1 }'; do
+        'release-after = { x = 1 }'; do
         conf_set 'release-after = "0s"' "$bad"
         run f config reload
-        [ "$status" -ne 0 ] || [ "$bad" = 'hosts = "node0"' ]
-        [ "$status" -eq 0 ] || [[ $output == *"conf."* ]]
+        [ "$status" -ne 0 ]
+        [[ $output == *"conf"*"release-af"* ]]
         conf_set "$bad" 'release-after = "0s"'
     done
     f config reload

@@ -96,7 +96,7 @@ static int set (struct hk_conf *conf,
                              section,
                              name);
     if (hk_conf_set (conf, section, name, text, err) < 0)
-        return hk_error_prefix (err, "conf.%s.%s", section, name);
+        return hk_error_prefix (err, "conf"); /* it names the option */
     return 0;
 }
 
